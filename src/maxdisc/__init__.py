@@ -1,0 +1,27 @@
+"""Generative maximum-entropy classification that chooses its own features."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from maxdisc.classifier import MaxDiscClassifier
+
+# Names are resolved when first used, so that ``import maxdisc`` costs nothing.
+_HOMES = {"MaxDiscClassifier": "maxdisc.classifier"}
+
+__all__ = ["MaxDiscClassifier", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return version("maxdisc")
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'maxdisc' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

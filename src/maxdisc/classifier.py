@@ -1,0 +1,593 @@
+"""The estimator: the only mutable object, and the only place where scikit-learn's contract is met."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_feature_names_in,
+    _check_sample_weight,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
+
+from maxdisc.decision import LinearDecision
+from maxdisc.densities import class_prior, density_blocks
+from maxdisc.divergences import find_divergence, rank
+from maxdisc.explain import Explanation
+from maxdisc.families import FAMILIES, Family, find_family
+from maxdisc.folds import fold_plans
+from maxdisc.matrices import Booleans, Floats, Integers, Matrix, is_sparse
+from maxdisc.moments import ClassMoments
+from maxdisc.rows import ArrayRows, Folds, HashFolds, Rows
+from maxdisc.selection import FoldModels, choose, size_grid
+from maxdisc.smoothing import Smoothing
+from maxdisc.support import Support
+
+
+class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
+    """Generative maximum-entropy classifier that chooses its own features.
+
+    For each class and feature it fits the maximum-entropy density under the class's moments, ranks features
+    by how far the class densities diverge, keeps as many as cross-validation asks for, and classifies by
+    Bayes' rule. One pass over the data gives the model; cross-validation adds one more.
+
+    Parameters
+    ----------
+    family : str or Family, default="auto"
+        The family of every feature's densities: "exponential", "gaussian", "bernoulli", "geometric",
+        "poisson", "gamma", "beta", "hurdle", or a :class:`maxdisc.families.Family`. "auto" takes Poisson for
+        sparse non-negative data and Gaussian otherwise.
+    divergence : str or callable, default="js_gm"
+        What features are ranked by: "js_gm" (the multi-class divergence of the paper), "jeffreys" or "kl"
+        (one class against the rest), or a function from :class:`maxdisc.densities.ClassDensities` to scores
+        of shape (D,).
+    n_features : "auto", "all", int or float, default="auto"
+        How many features to keep: chosen on folds, all, that many, or that share.
+    structure : {"independent"}, default="independent"
+        Features are independent within a class.
+    evidence : {"raw"}, default="raw"
+        The features' log densities count as they are.
+    smoothing : "auto", float or Smoothing, default="auto"
+        Pseudo-rows given to each class, in non-zero cells; see :class:`maxdisc.smoothing.Smoothing`. "auto"
+        chooses on the folds among ``family.smoothings``.
+    redundancy : float, default=0.0
+        Only 0: features are ranked one by one.
+    cv : int, splitter, iterable of splits, "holdout" or "hash", default=5
+        The folds on which the above is chosen. An int deals out the rows of each class in turn; "holdout"
+        holds out a fifth once (the paper's protocol); "hash" deals by a hash of each row's content, so that
+        the order of rows does not matter.
+    rule : {"best", "one_se"}, default="best"
+        Keep the smallest number of features at the highest accuracy, or within one standard error of it.
+    unlabelled : None, default=None
+        Only None: every row has a label.
+    prior : array-like of shape (C,), default=None
+        Class probabilities in the order of ``classes_``; by default their shares of the training weight.
+    random_state : int, RandomState or None, default=None
+        If given, rows are shuffled before an int or "holdout" ``cv`` deals them out; also seeds ``sample``.
+    n_jobs : int or None, default=None
+        Accepted for scikit-learn's sake; the work is done in one thread, so results never depend on it.
+    verbose : int, default=0
+        If positive, says what was chosen.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (C,)
+        The labels.
+    class_prior_ : ndarray of shape (C,)
+        Their probabilities.
+    n_features_in_ : int
+        D, the number of features seen.
+    feature_names_in_ : ndarray of shape (D,)
+        Their names, where X had string column names.
+    scores_ : ndarray of shape (D,)
+        The divergence of each feature.
+    ranking_ : ndarray of shape (D,)
+        Columns, best first.
+    n_selected_ : int
+        K, the number of features kept.
+    feature_importances_ : ndarray of shape (D,)
+        Shares of the kept features in the sum of their divergences; 0 for the others.
+    smoothing_ : Smoothing
+        The smoothing used.
+    path_ : SelectionPath or None
+        Held-out accuracy and log-loss for each number of features; None if nothing had to be chosen.
+    moments_ : ClassMoments
+        All that was learnt from the data.
+    decision_ : LinearDecision
+        The Bayes decision on the kept features.
+    families_ : list of (Family, slice)
+        The families and the columns they describe.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from maxdisc import MaxDiscClassifier
+    >>> data = load_breast_cancer()
+    >>> model = MaxDiscClassifier().fit(data.data, data.target_names[data.target])
+    >>> print(model.predict(data.data[:3]))
+    ['malignant' 'malignant' 'malignant']
+    >>> model.score(data.data, data.target_names[data.target]) > 0.93
+    True
+    """
+
+    def __init__(
+        self,
+        family: str | Family = "auto",
+        divergence: Any = "js_gm",
+        n_features: str | int | float = "auto",
+        structure: str = "independent",
+        evidence: str = "raw",
+        smoothing: str | float | Smoothing = "auto",
+        redundancy: float = 0.0,
+        cv: Any = 5,
+        rule: str = "best",
+        unlabelled: Any = None,
+        prior: npt.ArrayLike | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.family = family
+        self.divergence = divergence
+        self.n_features = n_features
+        self.structure = structure
+        self.evidence = evidence
+        self.smoothing = smoothing
+        self.redundancy = redundancy
+        self.cv = cv
+        self.rule = rule
+        self.unlabelled = unlabelled
+        self.prior = prior
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------ fitting
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None, groups: Any = None
+    ) -> Self:
+        """Learn from labelled rows.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (N, D)
+            Rows; NaN in dense input is a missing cell.
+        y : array-like of shape (N,)
+            Labels: strings, integers or booleans.
+        sample_weight : array-like of shape (N,), optional
+            Row weights.
+        groups : array-like of shape (N,), optional
+            Rows of one group stay in one fold.
+
+        Returns
+        -------
+        MaxDiscClassifier
+            This estimator, fitted.
+        """
+        self._check_parameters()
+        X, labels, weights = self._validated(X, y, sample_weight, reset=True)
+        kept = np.flatnonzero(weights)
+        self.classes_, codes = np.unique(labels[kept], return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y has only one class, {self.classes_[0]!r}: a classifier needs rows of at least two classes."
+            )
+        plans: Sequence[Folds] = ()
+        if self._must_choose:
+            plans = fold_plans(self.cv, X, labels, groups, self.random_state, kept)
+        X, labels, weights = _with_weight(X, labels, weights)
+        rows = ArrayRows(X, codes, len(self.classes_), weights, self._names)
+        return self._learn(rows, plans)
+
+    def fit_rows(self, rows: Rows, classes: npt.ArrayLike) -> Self:
+        """Learn from any source of rows: the seam for streams and engines.
+
+        Parameters
+        ----------
+        rows : Rows
+            The source; its labels are codes into ``classes``.
+        classes : array-like of shape (C,)
+            The labels, sorted.
+
+        Returns
+        -------
+        MaxDiscClassifier
+            This estimator, fitted. An int ``cv`` means that many folds by a hash of the row, so that the
+            result does not depend on the order or the chunks in which rows come.
+        """
+        self._check_parameters()
+        self.classes_ = np.asarray(classes)
+        if len(self.classes_) != rows.n_classes:
+            raise ValueError(f"rows have {rows.n_classes} classes, but classes names {len(self.classes_)}.")
+        if not (self.cv == "hash" or isinstance(self.cv, numbers.Integral)):
+            raise ValueError(f"a source of rows takes cv='hash' or a number of folds, got cv={self.cv!r}.")
+        count = 5 if self.cv == "hash" else int(self.cv)
+        return self._learn(rows, [HashFolds(count)] if self._must_choose else ())
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> Self:
+        """Learn from a further batch of rows; any batching gives the same model.
+
+        A model that begins with ``partial_fit`` keeps all features, and smooths as its family usually does,
+        unless the parameters say otherwise or :meth:`choose_n_features` is called. One that begins with
+        ``fit`` goes on with what ``fit`` chose.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (N, D)
+            Rows.
+        y : array-like of shape (N,)
+            Labels; new ones may appear in any batch.
+        classes : array-like, optional
+            Labels that are known to come.
+        sample_weight : array-like of shape (N,), optional
+            Row weights.
+
+        Returns
+        -------
+        MaxDiscClassifier
+            This estimator.
+        """
+        self._check_parameters()
+        first = not hasattr(self, "moments_")
+        X, labels, weights = _with_weight(*self._validated(X, y, sample_weight, reset=first))
+        known = [np.unique(labels)] + ([] if classes is None else [np.unique(np.asarray(classes))])
+        known += [] if first else [self.classes_]
+        union = np.unique(np.concatenate(known))
+        family = self._choose_family(X) if first else self.families_[0][0]
+        rows = ArrayRows(X, np.searchsorted(union, labels), len(union), weights, self._names)
+        moments = rows.moments(family)[0]
+        if first:
+            self.path_, self.smoothing_ = None, self._given_smoothing or family.usual_smoothing
+            self.n_selected_ = self._given_size(X.shape[1]) or X.shape[1]
+        else:
+            old = self.moments_.reindexed(np.searchsorted(union, self.classes_), len(union))
+            moments = old + moments
+        self.classes_ = union
+        self._settle(family, moments)
+        return self
+
+    def choose_n_features(
+        self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None, groups: Any = None
+    ) -> Self:
+        """Choose how many features a model built by ``partial_fit`` keeps, on folds of these rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight, groups
+            As for :meth:`fit`; all labels must have been seen before.
+
+        Returns
+        -------
+        MaxDiscClassifier
+            This estimator, with ``path_``, ``n_selected_`` and, if "auto", ``smoothing_`` chosen anew.
+        """
+        check_is_fitted(self)
+        X, labels, weights = self._validated(X, y, sample_weight, reset=False)
+        unseen = np.setdiff1d(labels, self.classes_)
+        if len(unseen):
+            raise ValueError(f"y has a label the model has not seen, {unseen[0]!r}: call partial_fit first.")
+        codes = np.searchsorted(self.classes_, labels)
+        rows = ArrayRows(X, codes, len(self.classes_), weights, self._names)
+        plans = fold_plans(self.cv, X, labels, groups, self.random_state)
+        family = self.families_[0][0]
+        models = self._fold_models(rows, family, plans)
+        parts = [rows.moments(family, folds) for folds in plans]
+        smoothings = (self._given_smoothing,) if self._given_smoothing else family.smoothings
+        self.path_, self.n_selected_ = choose(
+            models, parts, smoothings, size_grid(X.shape[1]), self.rule  # type: ignore[arg-type]  # checked
+        )
+        self.smoothing_ = self.path_.smoothing
+        self._settle(family, self.moments_)
+        return self
+
+    def _learn(self, rows: Rows, plans: Sequence[Folds]) -> Self:
+        family = self._choose_family(rows.example())
+        smoothing = self._given_smoothing
+        if not plans:
+            moments = rows.moments(family)[0]
+            self.path_, self.n_selected_ = None, self._given_size(moments.n_features)
+        else:
+            parts = [rows.moments(family, folds) for folds in plans]
+            n_features = parts[0][0].n_features
+            size = self._given_size(n_features)
+            self.path_, self.n_selected_ = choose(
+                self._fold_models(rows, family, plans),
+                parts,
+                (smoothing,) if smoothing else family.smoothings,
+                np.array([size]) if size else size_grid(n_features),
+                self.rule,  # type: ignore[arg-type]  # checked
+                refine=size is None,
+            )
+            smoothing = self.path_.smoothing
+            # Splits may leave rows out; the model is of all of them.
+            moments = ClassMoments.total(parts[0]) if _complete(plans) else rows.moments(family)[0]
+        self.n_features_in_ = moments.n_features
+        self.smoothing_ = smoothing
+        self._settle(family, moments)
+        return self
+
+    def _settle(self, family: Family, moments: ClassMoments) -> None:
+        """Rank, and set the decision, from all the rows: the choices have been made."""
+        prior = self._given_prior
+        ranking = rank(family, moments, self.smoothing_, find_divergence(self.divergence), prior)
+        self.moments_ = moments
+        self.families_ = [(family, slice(0, moments.n_features))]
+        self.class_prior_ = class_prior(moments, prior)
+        self.scores_, self.ranking_ = ranking.scores, ranking.order
+        kept = ranking.order[: self.n_selected_]
+        self.decision_ = LinearDecision.of(family, moments, self.smoothing_, kept, prior)
+        if self.verbose > 0:
+            print(
+                f"maxdisc: {family.name} densities, {len(self.classes_)} classes, "
+                f"{self.n_selected_} of {moments.n_features} features kept, {self.smoothing_}"
+            )
+
+    def _fold_models(self, rows: Rows, family: Family, plans: Sequence[Folds]) -> FoldModels:
+        return FoldModels(rows, family, find_divergence(self.divergence), self._given_prior, plans)
+
+    # ------------------------------------------------------------------ parameters and data
+
+    def _check_parameters(self) -> None:
+        for name, allowed in (
+            ("structure", ("independent",)),
+            ("evidence", ("raw",)),
+            ("rule", ("best", "one_se")),
+        ):
+            if getattr(self, name) not in allowed:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} is not available: use "
+                    f"{' or '.join(map(repr, allowed))}."
+                )
+        if self.redundancy != 0:
+            raise ValueError(f"redundancy={self.redundancy!r} is not available: use 0.")
+        if self.unlabelled is not None:
+            raise ValueError("unlabelled rows are not available: drop them and leave unlabelled=None.")
+        if self.family != "auto":
+            find_family(self.family)
+        find_divergence(self.divergence)
+        self._given_size(None)
+        _ = self._given_smoothing
+
+    @property
+    def _given_smoothing(self) -> Smoothing | None:
+        if isinstance(self.smoothing, Smoothing):
+            return self.smoothing
+        if isinstance(self.smoothing, numbers.Real) and not isinstance(self.smoothing, bool):
+            return Smoothing(float(self.smoothing))
+        if self.smoothing != "auto":
+            raise ValueError(f"smoothing must be 'auto', a number or a Smoothing, got {self.smoothing!r}.")
+        return None
+
+    def _given_size(self, n_features: int | None) -> int | None:
+        """The number of features asked for; None for "auto"."""
+        size = self.n_features
+        if isinstance(size, str) and size in ("auto", "all"):
+            return None if size == "auto" else n_features
+        if isinstance(size, numbers.Integral) and not isinstance(size, bool) and size >= 1:
+            if n_features is not None and size > n_features:
+                raise ValueError(f"n_features={size} is more than the {n_features} features of X.")
+            return int(size)
+        if isinstance(size, numbers.Real) and not isinstance(size, numbers.Integral) and 0 < size <= 1:
+            return None if n_features is None else max(1, int(np.ceil(float(size) * n_features)))
+        raise ValueError(
+            "n_features must be 'auto', 'all', a number of features of at least 1, or a share above 0 and "
+            f"at most 1, got {size!r}."
+        )
+
+    @property
+    def _must_choose(self) -> bool:
+        return self.n_features == "auto" or self._given_smoothing is None
+
+    @property
+    def _given_prior(self) -> Floats | None:
+        if self.prior is None:
+            return None
+        prior = np.asarray(self.prior, dtype=np.float64)
+        if prior.shape != self.classes_.shape or not (prior >= 0).all() or abs(prior.sum() - 1) > 1e-9:
+            raise ValueError(
+                f"prior must hold {len(self.classes_)} probabilities, one for each class in sorted order, "
+                f"that sum to 1, got {self.prior!r}."
+            )
+        return prior
+
+    @property
+    def _names(self) -> npt.NDArray[np.generic] | None:
+        return getattr(self, "feature_names_in_", None)
+
+    def _validated(
+        self, X: Any, y: Any, sample_weight: Any, reset: bool
+    ) -> tuple[Matrix, npt.NDArray[np.generic], Floats]:
+        if y is None:
+            raise ValueError(
+                f"requires y to be passed, but the target y is None: {type(self).__name__} needs labels."
+            )
+        unlabelled = [i for i, label in enumerate(np.ravel(np.asarray(y, dtype=object))) if label is None]
+        if unlabelled:
+            raise ValueError(
+                f"y has None in {len(unlabelled)} rows, first in row {unlabelled[0]}: drop the rows without a label."
+            )
+        X, y = validate_data(
+            self, X, y, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32],
+            ensure_all_finite=False, multi_output=True,
+        )
+        labels = column_or_1d(y, warn=True)
+        check_classification_targets(labels)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not weights.any():
+            raise ValueError("sample weights must contain at least one non-zero number: all are zero.")
+        return X, labels, weights
+
+    def _choose_family(self, X: Matrix) -> Family:
+        if self.family != "auto":
+            return find_family(self.family)
+        counts = is_sparse(X) and (X.nnz == 0 or X.data.min() >= 0)
+        return FAMILIES["poisson" if counts else "gaussian"]
+
+    def _rows(self, X: Any) -> Matrix:
+        """Rows to be predicted."""
+        check_is_fitted(self)
+        X = validate_data(
+            self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False
+        )
+        self.families_[0][0].require(X, self._names)
+        return X
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        family = FAMILIES.get(self.family) if isinstance(self.family, str) else self.family
+        support: Support | None = getattr(family, "support", None)
+        tags.input_tags.positive_only = support is not None and support.low >= 0
+        return tags
+
+    # ------------------------------------------------------------------ prediction
+
+    def predict_joint_log_proba(self, X: Any) -> Floats:
+        """Log prior plus the evidence of the kept features; its softmax is ``predict_proba``.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (N, D)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (N, C)
+            Scores, up to what all classes share; see :meth:`score_samples` for densities.
+        """
+        X = self._rows(X)
+        return self.decision_.scores(X)
+
+    def predict(self, X: Any) -> npt.NDArray[np.generic]:
+        """The most probable label of each row, shape (N,); ties go to the first in ``classes_``."""
+        scores = self.predict_joint_log_proba(X)
+        return self.classes_[scores.argmax(axis=1)]
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Log of the posterior probabilities, shape (N, C)."""
+        scores = self.predict_joint_log_proba(X)
+        return np.asarray(scores - logsumexp(scores, axis=1, keepdims=True))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Posterior probabilities, shape (N, C)."""
+        return np.exp(self.predict_log_proba(X))
+
+    def score_samples(self, X: Any) -> Floats:
+        """Log density of the kept features of each row under the mixture of all classes.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (N, D)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (N,)
+            Log density, or log probability for the families of counts; missing cells are integrated out.
+        """
+        X = self._rows(X)
+        return np.asarray(logsumexp(self.decision_.scores(X), axis=1) + self.decision_.log_base(X))
+
+    def explain(self, X: Any) -> Explanation:
+        """Take the scores of some rows apart, feature by feature; memory grows with N x C x K.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (N, D)
+            Rows.
+
+        Returns
+        -------
+        Explanation
+            Exact: prior and contributions sum to ``predict_joint_log_proba(X)``.
+        """
+        X = self._rows(X)
+        names = _check_feature_names_in(self)[self.decision_.columns]
+        return Explanation.of(self.decision_, X, names, self.classes_)
+
+    def sample(self, n: int, y: Any = None) -> tuple[Floats, npt.NDArray[np.generic]]:
+        """Draw rows from the model: a class by the prior, then every feature from that class's density.
+
+        Parameters
+        ----------
+        n : int
+            How many rows.
+        y : label, optional
+            Draw from this class only.
+
+        Returns
+        -------
+        X : ndarray of shape (n, D)
+            Rows, all features included.
+        y : ndarray of shape (n,)
+            Their labels.
+        """
+        check_is_fitted(self)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        if y is None:
+            codes = rng.choice(len(self.classes_), size=n, p=self.class_prior_)
+        else:
+            found = np.flatnonzero(self.classes_ == y)
+            if len(found) == 0:
+                raise ValueError(f"{y!r} is not a class of this model: {self._listed()}.")
+            codes = np.full(n, found[0])
+        X = np.empty((n, self.n_features_in_))
+        family = self.families_[0][0]
+        blocks = density_blocks(family, self.moments_, self.smoothing_, self._given_prior)
+        for block, densities in blocks:
+            X[:, block] = family.sample(densities.natural[:, codes], rng) + densities.origin
+        return X, self.classes_[codes]
+
+    def _listed(self) -> str:
+        shown = ", ".join(repr(c) for c in self.classes_[:5].tolist())
+        return f"it has {shown}" + (f" and {len(self.classes_) - 5} more" if len(self.classes_) > 5 else "")
+
+    # ------------------------------------------------------------------ selection
+
+    def _get_support_mask(self) -> Booleans:
+        check_is_fitted(self)
+        mask = np.zeros(self.n_features_in_, dtype=np.bool_)
+        mask[self.decision_.columns] = True
+        return mask
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """Shares of the kept features in the sum of their divergences, shape (D,)."""
+        kept = np.where(self._get_support_mask(), self.scores_, 0.0)
+        total = kept.sum()
+        return kept / total if total > 0 else kept
+
+
+def _with_weight(
+    X: Matrix, labels: npt.NDArray[np.generic], weights: Floats
+) -> tuple[Matrix, npt.NDArray[np.generic], Floats]:
+    """Without the rows that weigh nothing; no copy if there are none."""
+    if weights.all():
+        return X, labels, weights
+    kept = np.flatnonzero(weights)
+    return X[kept], labels[kept], weights[kept]
+
+
+def _complete(plans: Sequence[Folds]) -> bool:
+    """Whether the first plan's folds, with the rows never held out, are all the rows."""
+    assignment: Integers | None = getattr(plans[0], "assignment", None)
+    return assignment is None or bool((assignment >= -1).all())

@@ -1,0 +1,267 @@
+"""From moments to densities: one member of the family for each class and feature."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import comb
+
+import numpy as np
+
+from maxdisc.families import Family
+from maxdisc.matrices import Booleans, Floats, blocks
+from maxdisc.moments import ClassMoments
+from maxdisc.smoothing import PseudoRows, Smoothing
+
+# A feature that is constant within every class but differs between them would have an infinite divergence.
+# Its variance within classes is taken to be this share of its whole variance: its own, never another's.
+LEAST_SPREAD = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class ClassDensities:
+    """The densities of C classes for D features, in both coordinates.
+
+    Parameters
+    ----------
+    family : Family
+        Whose members these are.
+    natural, mean : ndarray of shape (L, C, D)
+        Natural parameters and, always, the mean of the statistics that they imply. For families that
+        translate, both are those of ``x - origin``.
+    log_partition : ndarray of shape (C, D)
+        Log of the normalisers.
+    prior : ndarray of shape (C, 1) or (C, D)
+        Probability of each class among the rows in which the feature is observed.
+    coverage : ndarray of shape (D,)
+        Probability that the feature is observed.
+    informative : ndarray of shape (D,)
+        False for a feature without mass or variation: all classes then share one neutral density.
+    origin : ndarray of shape (D,)
+        0 unless the family translates.
+    solved : ndarray of shape (C, D)
+        Whether the natural parameters were found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.densities import estimate
+    >>> from maxdisc.families import Poisson
+    >>> from maxdisc.moments import class_moments
+    >>> from maxdisc.smoothing import Smoothing
+    >>> X = np.array([[2.0, 0.0], [4.0, 0.0], [1.0, 0.0]])
+    >>> moments = class_moments(Poisson().statistics, X, np.array([0, 0, 1]), 2)
+    >>> densities = estimate(Poisson(), moments, Smoothing(0.0))
+    >>> densities.mean[0].round(6)
+    array([[3., 1.],
+           [1., 1.]])
+    >>> densities.informative
+    array([ True, False])
+    """
+
+    family: Family
+    natural: Floats
+    mean: Floats
+    log_partition: Floats
+    prior: Floats
+    coverage: Floats
+    informative: Booleans
+    origin: Floats
+    solved: Booleans
+    _estimate_rest: Callable[[], ClassDensities] = field(repr=False)
+
+    @cached_property
+    def rest(self) -> ClassDensities:
+        """For each class, the densities of all the other classes together, from sums of their moments."""
+        return self._estimate_rest()
+
+
+def class_prior(moments: ClassMoments, prior: Floats | None = None) -> Floats:
+    """The prior given, or the classes' shares of the weight; shape (C,)."""
+    if prior is not None:
+        return np.asarray(prior, dtype=np.float64)
+    total = moments.weight.sum()
+    return moments.weight / (total if total > 0 else 1.0)
+
+
+def estimate(
+    family: Family, moments: ClassMoments, smoothing: Smoothing, prior: Floats | None = None
+) -> ClassDensities:
+    """The densities of all features at once; see :func:`density_blocks` for many features.
+
+    Parameters
+    ----------
+    family : Family
+        The family of every feature.
+    moments : ClassMoments
+        Of shape (L, C, D).
+    smoothing : Smoothing
+        Pseudo-rows to add to each class.
+    prior : ndarray of shape (C,), optional
+        Class probabilities; by default the classes' shares of the weight.
+
+    Returns
+    -------
+    ClassDensities
+        Of shape (L, C, D).
+    """
+    return _estimate(family, moments, smoothing, class_prior(moments, prior), smoothing.level(moments))
+
+
+def density_blocks(
+    family: Family,
+    moments: ClassMoments,
+    smoothing: Smoothing,
+    prior: Floats | None = None,
+    columns: np.ndarray | None = None,
+) -> Iterator[tuple[slice, ClassDensities]]:
+    """Densities in blocks of features, so that memory does not grow with their number.
+
+    Parameters
+    ----------
+    family, moments, smoothing, prior
+        As for :func:`estimate`.
+    columns : ndarray of shape (K,), optional
+        The features wanted, in that order; by default all.
+
+    Yields
+    ------
+    slice, ClassDensities
+        A range of positions (of ``columns``) and the densities there.
+    """
+    prior = class_prior(moments, prior)
+    level = smoothing.level(moments)
+    n_columns = moments.n_features if columns is None else len(columns)
+    for block in blocks(n_columns, 8 * moments.n_classes * family.n_statistics):
+        chosen = moments.select(block if columns is None else columns[block])
+        yield block, _estimate(family, chosen, smoothing, prior, level)
+
+
+def translated(natural: Floats, shift: Floats) -> Floats:
+    """Natural parameters of the powers of ``y = x - shift``, from those of the powers of x."""
+    out = np.zeros(natural.shape)
+    for order in range(1, len(natural) + 1):
+        for k in range(1, order + 1):
+            out[k - 1] += comb(order, k) * shift ** (order - k) * natural[order - 1]
+    return out
+
+
+def _estimate(
+    family: Family,
+    moments: ClassMoments,
+    smoothing: Smoothing,
+    prior: Floats,
+    level: tuple[Floats, float] | None,
+) -> ClassDensities:
+    if family.translates:
+        return _estimate_centred(family, moments, smoothing, prior)
+    pseudo = smoothing.pseudo_rows(moments, moments.sums, level)
+    informative = family.interior(pseudo.pooled)
+
+    def densities(source: ClassMoments) -> ClassDensities:
+        mean = pseudo.smoothed(source.sums, source.cells)
+        mean = np.where(informative, mean, np.reshape(family.neutral, (-1, 1, 1)))
+        natural = family.natural(mean)
+        origin = np.zeros(moments.n_features)
+        return _assembled(family, source, natural, mean, prior, informative, origin, rest)
+
+    def rest() -> ClassDensities:
+        return densities(_others(moments, prior))
+
+    return densities(moments)
+
+
+def _estimate_centred(
+    family: Family, moments: ClassMoments, smoothing: Smoothing, prior: Floats
+) -> ClassDensities:
+    """Statistics about each class's own mean, moved to one origin for all classes afterwards.
+
+    What they are smoothed towards is then the variance *within* classes. The means themselves are left as
+    they are: drawing them together would take away the very differences that are looked for.
+    """
+    center, sums = moments.centred()
+    cells = moments.cells
+    total = np.broadcast_to(cells, center.shape).sum(axis=0)
+    share = np.broadcast_to(cells, center.shape) / np.where(total > 0, total, 1.0)
+    pooled_center = _weighted_mean(center, share)
+    pseudo = smoothing.pseudo_rows(moments, sums, None)
+    between = (share * (center - pooled_center) ** 2).sum(axis=0)
+    spread = pseudo.pooled[1] + between
+    informative = (total > 0) & (spread > _rounding(moments, center, share))
+    pseudo = _with_least_spread(pseudo, spread)
+
+    def densities(source: ClassMoments) -> ClassDensities:
+        own, own_sums = source.centred()
+        middle = np.where(informative & (source.cells > 0), own, pooled_center)
+        mean = pseudo.smoothed(own_sums, source.cells)
+        mean = np.where(informative, mean, np.reshape(family.neutral, (-1, 1, 1)))
+        natural = translated(family.natural(mean), pooled_center - middle)
+        return _assembled(family, source, natural, None, prior, informative, pooled_center, rest)
+
+    def rest() -> ClassDensities:
+        return densities(_others(moments, prior))
+
+    return densities(moments)
+
+
+def _weighted_mean(center: Floats, share: Floats) -> Floats:
+    """Mean over classes, taken about one of them so that a large common part keeps its digits."""
+    heaviest = np.take_along_axis(center, share.argmax(axis=0)[None], axis=0)[0]
+    return np.asarray(heaviest + (share * (center - heaviest)).sum(axis=0))
+
+
+def _rounding(moments: ClassMoments, center: Floats, share: Floats) -> Floats:
+    """The variance that rounding alone can produce: below it a feature is constant, shape (D,)."""
+    eps = np.finfo(np.float64).eps
+    about_origin = moments.sums[1].sum(axis=0) / np.maximum(
+        np.broadcast_to(moments.cells, center.shape).sum(axis=0), np.finfo(np.float64).tiny
+    )
+    return np.asarray(8 * eps * about_origin + (8 * eps * np.abs(center).max(axis=0)) ** 2)
+
+
+def _with_least_spread(pseudo: PseudoRows, spread: Floats) -> PseudoRows:
+    mean = pseudo.mean.copy()
+    mean[1] = np.maximum(mean[1], LEAST_SPREAD * spread)
+    return PseudoRows(pseudo.number, mean, pseudo.pooled)
+
+
+def _others(moments: ClassMoments, prior: Floats) -> ClassMoments:
+    """Moments of each class's complement, the classes mixed by the prior."""
+    own = class_prior(moments)
+    if np.array_equal(own, prior):
+        return moments.rest()
+    return moments.scaled(np.where(own > 0, prior / np.where(own > 0, own, 1.0), 0.0)).rest()
+
+
+def _assembled(
+    family: Family,
+    moments: ClassMoments,
+    natural: Floats,
+    wanted: Floats | None,
+    prior: Floats,
+    informative: Booleans,
+    origin: Floats,
+    rest: Callable[[], ClassDensities],
+) -> ClassDensities:
+    if moments.observed is None:
+        joint, coverage = prior[:, None], np.ones(moments.n_features)
+    else:
+        weight = np.where(moments.weight > 0, moments.weight, 1.0)
+        joint = prior[:, None] * moments.observed / weight[:, None]
+        coverage = joint.sum(axis=0)
+        joint = joint / np.where(coverage > 0, coverage, 1.0)
+    mean = family.mean(natural)
+    solved = np.ones(mean.shape[1:], dtype=np.bool_) if wanted is None else family.solved(natural, wanted)
+    return ClassDensities(
+        family,
+        natural,
+        mean,
+        family.log_partition(natural),
+        joint,
+        coverage,
+        informative,
+        origin,
+        solved,
+        rest,
+    )

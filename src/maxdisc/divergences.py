@@ -1,0 +1,196 @@
+"""How well a feature tells the classes apart: divergences among class densities, and the ranking by them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from maxdisc.densities import ClassDensities, density_blocks
+from maxdisc.families import Family
+from maxdisc.matrices import Floats, Integers
+from maxdisc.moments import ClassMoments
+from maxdisc.smoothing import Smoothing
+
+#: From the densities of C classes for D features to a score for each feature, shape (D,).
+Divergence = Callable[[ClassDensities], Floats]
+
+
+def js_gm(densities: ClassDensities) -> Floats:
+    """The paper's multi-class divergence: Jensen-Shannon with a geometric in place of the arithmetic mean.
+
+    Its definition is a sum over pairs of classes; it equals the covariance over classes, under the prior, of
+    natural parameters and means, summed over statistics.
+
+    Parameters
+    ----------
+    densities : ClassDensities
+        Of shape (L, C, D).
+
+    Returns
+    -------
+    ndarray of shape (D,)
+        In nats; 0 where a feature says nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc import divergences
+    >>> from maxdisc.testing import random_densities
+    >>> bool((divergences.js_gm(random_densities("gaussian", seed=0)) >= 0).all())
+    True
+    """
+    prior, natural, mean = densities.prior, densities.natural, densities.mean
+    natural = natural - (prior * natural).sum(axis=1, keepdims=True)
+    mean = mean - (prior * mean).sum(axis=1, keepdims=True)
+    return _settled((prior * natural * mean).sum(axis=(0, 1)), densities)
+
+
+def jeffreys(densities: ClassDensities) -> Floats:
+    """One class against the rest: J(class || all the others together), averaged by the prior.
+
+    Parameters
+    ----------
+    densities : ClassDensities
+        Of shape (L, C, D).
+
+    Returns
+    -------
+    ndarray of shape (D,)
+        In nats.
+    """
+    rest = densities.rest
+    each = ((densities.natural - rest.natural) * (densities.mean - rest.mean)).sum(axis=0)
+    return _settled((densities.prior * each).sum(axis=0), densities)
+
+
+def kl(densities: ClassDensities) -> Floats:
+    """KL(class || all the others together), averaged by the prior.
+
+    Parameters
+    ----------
+    densities : ClassDensities
+        Of shape (L, C, D).
+
+    Returns
+    -------
+    ndarray of shape (D,)
+        In nats.
+    """
+    each = densities.family.kl(densities.natural, densities.rest.natural)
+    return _settled((densities.prior * each).sum(axis=0), densities)
+
+
+def pairwise(densities: ClassDensities, symmetric: bool = True) -> Floats:
+    """A table for each feature: the divergence between every two classes.
+
+    Parameters
+    ----------
+    densities : ClassDensities
+        Of shape (L, C, D); memory grows with C squared, so pass the features of interest.
+    symmetric : bool
+        Jeffreys divergence if true, else KL(row || column).
+
+    Returns
+    -------
+    ndarray of shape (D, C, C)
+        In nats; 0 on the diagonal.
+    """
+    p, q = densities.natural[:, :, None], densities.natural[:, None, :]
+    if symmetric:
+        mean = densities.mean
+        table = ((p - q) * (mean[:, :, None] - mean[:, None, :])).sum(axis=0)
+    else:
+        shape = np.broadcast_shapes(p.shape, q.shape)
+        table = densities.family.kl(np.broadcast_to(p, shape), np.broadcast_to(q, shape))
+    return np.ascontiguousarray(np.maximum(table, 0.0).transpose(2, 0, 1))
+
+
+def _settled(scores: Floats, densities: ClassDensities) -> Floats:
+    """Weighted by how often a feature is observed; rounding may not leave a trace of what says nothing."""
+    return np.where(densities.informative, np.maximum(scores, 0.0) * densities.coverage, 0.0)
+
+
+#: Every divergence that has a name.
+DIVERGENCES: dict[str, Divergence] = {"js_gm": js_gm, "jeffreys": jeffreys, "kl": kl}
+
+
+def find_divergence(divergence: str | Divergence) -> Divergence:
+    """The divergence of that name, or the function itself.
+
+    Examples
+    --------
+    >>> from maxdisc.divergences import find_divergence, js_gm
+    >>> find_divergence("js_gm") is js_gm
+    True
+    """
+    if callable(divergence):
+        return divergence
+    if isinstance(divergence, str) and divergence in DIVERGENCES:
+        return DIVERGENCES[divergence]
+    raise ValueError(
+        f"unknown divergence {divergence!r}: give one of {', '.join(map(repr, DIVERGENCES))}, or a function."
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureRanking:
+    """Features from best to worst; equal scores keep the order of their columns.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (D,)
+        The divergence of each feature.
+    order : ndarray of shape (D,)
+        Columns, best first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.divergences import FeatureRanking
+    >>> FeatureRanking.of(np.array([0.0, 2.0, 0.0, 5.0])).order
+    array([3, 1, 0, 2])
+    """
+
+    scores: Floats
+    order: Integers
+
+    @classmethod
+    def of(cls, scores: Floats) -> FeatureRanking:
+        """Sort by score."""
+        return cls(scores, np.argsort(-scores, kind="stable"))
+
+
+def rank(
+    family: Family,
+    moments: ClassMoments,
+    smoothing: Smoothing,
+    divergence: Divergence,
+    prior: Floats | None = None,
+) -> FeatureRanking:
+    """Score and sort all features, in blocks.
+
+    Parameters
+    ----------
+    family, moments, smoothing, prior
+        What the densities are estimated from; see :func:`maxdisc.densities.estimate`.
+    divergence : callable
+        The score.
+
+    Returns
+    -------
+    FeatureRanking
+        Of all D features.
+    """
+    scores = np.empty(moments.n_features)
+    for block, densities in density_blocks(family, moments, smoothing, prior):
+        part = np.asarray(divergence(densities), dtype=np.float64)
+        if part.shape != scores[block].shape or not np.isfinite(part).all():
+            raise ValueError(
+                f"the divergence {getattr(divergence, '__name__', divergence)!r} must give one finite score for "
+                f"each feature: shape {scores[block].shape}, got shape {part.shape}"
+                f"{'' if np.isfinite(part).all() else ' with NaN or infinity'}."
+            )
+        scores[block] = part
+    return FeatureRanking.of(scores)

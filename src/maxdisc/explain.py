@@ -1,0 +1,80 @@
+"""Why a row got its class: an exact sum, feature by feature."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from maxdisc.decision import LinearDecision
+from maxdisc.matrices import Floats, Matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """The score of each row and class, taken apart: ``total = prior + contributions.sum(axis=2)``.
+
+    Parameters
+    ----------
+    total : ndarray of shape (N, C)
+        Scores, as ``predict_joint_log_proba`` gives them.
+    prior : ndarray of shape (C,)
+        Log prior of each class.
+    contributions : ndarray of shape (N, C, K)
+        Log density of each kept feature in each class, up to what all classes share; 0 for a missing cell.
+    names : ndarray of shape (K,)
+        The kept features.
+    classes : ndarray of shape (C,)
+        The labels.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from maxdisc import MaxDiscClassifier
+    >>> iris = load_iris()
+    >>> model = MaxDiscClassifier(n_features=2).fit(iris.data, iris.target)
+    >>> explanation = model.explain(iris.data[:1])
+    >>> explanation.contributions.shape
+    (1, 3, 2)
+    >>> [name for name, _ in explanation.top(0)]
+    ['x2', 'x3']
+    """
+
+    total: Floats
+    prior: Floats
+    contributions: Floats
+    names: npt.NDArray[np.generic]
+    classes: npt.NDArray[np.generic]
+
+    @classmethod
+    def of(
+        cls,
+        decision: LinearDecision,
+        X: Matrix,
+        names: npt.NDArray[np.generic],
+        classes: npt.NDArray[np.generic],
+    ) -> Explanation:
+        """Take apart the scores of the rows of ``X``; ``names`` are those of the decision's columns."""
+        return cls(decision.scores(X), decision.log_prior, decision.contributions(X), names, classes)
+
+    def top(self, row: int, n: int = 5) -> list[tuple[str, float]]:
+        """The features that spoke loudest for the predicted class against the runner-up.
+
+        Parameters
+        ----------
+        row : int
+            Which row.
+        n : int
+            How many features.
+
+        Returns
+        -------
+        list of (str, float)
+            Names and log-odds, largest magnitude first; positive speaks for the predicted class.
+        """
+        if len(self.classes) < 2:
+            return []
+        first, second = np.argsort(-self.total[row], kind="stable")[:2]
+        odds = self.contributions[row, first] - self.contributions[row, second]
+        return [(str(self.names[k]), float(odds[k])) for k in np.argsort(-np.abs(odds), kind="stable")[:n]]

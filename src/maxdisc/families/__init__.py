@@ -1,0 +1,60 @@
+"""Families of maximum-entropy densities; each is one small file and one line of the registry below."""
+
+from __future__ import annotations
+
+from maxdisc.families.bernoulli import Bernoulli
+from maxdisc.families.beta import Beta
+from maxdisc.families.exponential import Exponential
+from maxdisc.families.family import Family
+from maxdisc.families.gamma import Gamma
+from maxdisc.families.gaussian import Gaussian
+from maxdisc.families.geometric import Geometric
+from maxdisc.families.hurdle import Hurdle
+from maxdisc.families.poisson import Poisson
+
+__all__ = [
+    "FAMILIES",
+    "Bernoulli",
+    "Beta",
+    "Exponential",
+    "Family",
+    "Gamma",
+    "Gaussian",
+    "Geometric",
+    "Hurdle",
+    "Poisson",
+    "find_family",
+]
+
+#: Every family that has a name.
+FAMILIES: dict[str, Family] = {
+    family.name: family
+    for family in (
+        Exponential(),
+        Gaussian(),
+        Bernoulli(),
+        Geometric(),
+        Poisson(),
+        Gamma(),
+        Beta(),
+        Hurdle(),
+    )
+}
+
+
+def find_family(family: str | Family) -> Family:
+    """The family of that name, or the family itself.
+
+    Examples
+    --------
+    >>> from maxdisc.families import find_family
+    >>> find_family("poisson")
+    Poisson()
+    """
+    if isinstance(family, Family):
+        return family
+    if isinstance(family, str) and family in FAMILIES:
+        return FAMILIES[family]
+    raise ValueError(
+        f"unknown family {family!r}: give one of {', '.join(map(repr, FAMILIES))}, or a Family object."
+    )

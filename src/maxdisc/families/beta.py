@@ -1,0 +1,72 @@
+"""The family of proportions under the means of log x and log(1 - x)."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import betaln, digamma, polygamma
+
+from maxdisc.families.family import Family
+from maxdisc.matrices import Booleans, Floats, Matrix
+from maxdisc.support import Support
+
+
+class Beta(Family):
+    """Maximum entropy on (0, 1) under the means of log x and log(1 - x).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.families import Beta
+    >>> Beta().log_partition(np.zeros((2, 1)))  # uniform
+    array([0.])
+    """
+
+    name = "beta"
+    support = Support(0.0, 1.0, open_low=True, open_high=True)
+    n_statistics = 2
+    preserves_zero = False
+    neutral = (-1.0, -1.0)
+
+    def statistics(self, X: Matrix) -> tuple[Matrix, ...]:
+        return np.log(X), np.log1p(-X)
+
+    def natural(self, mean: Floats) -> Floats:
+        """Newton's method for the convex dual, in the logs of the two shapes, with damped steps."""
+        shapes = np.log(_first_guess(mean))
+        for _ in range(60):
+            shapes = shapes - np.clip(_newton_step(np.exp(shapes), mean), -1.0, 1.0)
+        return np.exp(shapes) - 1.0
+
+    def mean(self, natural: Floats) -> Floats:
+        shapes = natural + 1.0
+        return np.asarray(digamma(shapes) - digamma(shapes.sum(axis=0)))
+
+    def log_partition(self, natural: Floats) -> Floats:
+        return np.asarray(betaln(natural[0] + 1.0, natural[1] + 1.0))
+
+    def sample(self, natural: Floats, rng: np.random.Generator) -> Floats:
+        draws = rng.beta(natural[0] + 1.0, natural[1] + 1.0)
+        return np.clip(draws, np.finfo(np.float64).tiny, 1 - 2.0**-53)
+
+    def interior(self, mean: Floats) -> Booleans:
+        return _slack(mean) > 1e-13
+
+
+def _slack(mean: Floats) -> Floats:
+    """1 minus the sum of the geometric means of x and 1 - x: 0 for a constant, else positive."""
+    return np.asarray(1.0 - np.exp(mean).sum(axis=0))
+
+
+def _first_guess(mean: Floats) -> Floats:
+    return 0.5 + np.exp(mean) / (2 * np.maximum(_slack(mean), 1e-13))
+
+
+def _newton_step(shapes: Floats, mean: Floats) -> Floats:
+    """Step in log-shapes for the two equations digamma(shape) - digamma(total) = mean."""
+    total = shapes.sum(axis=0)
+    error = digamma(shapes) - digamma(total) - mean
+    own, shared = polygamma(1, shapes), polygamma(1, total)
+    # The Jacobian in the shapes is diag(own) - shared: inverted by the Sherman-Morrison formula.
+    inverse = error / own
+    correction = shared * inverse.sum(axis=0) / (1.0 - shared * (1.0 / own).sum(axis=0))
+    return np.asarray((inverse + correction / own) / shapes)

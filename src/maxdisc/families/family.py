@@ -1,0 +1,111 @@
+"""The contract of a family of densities."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from maxdisc.matrices import Booleans, Floats, Matrix
+from maxdisc.smoothing import Smoothing
+from maxdisc.support import Support
+
+
+class Family(ABC):
+    """A maximum-entropy family: ``log p(x) = natural . statistics(x) - log_partition(natural) + log_base(x)``.
+
+    Families hold no data. Every method works on all classes and features at once: parameters are arrays of
+    shape (L, ...), one leading entry for each statistic, and results have the shape of the rest. The paper
+    writes the feature functions as phi, their expectations as mu, and the parameters as lambda, which is
+    ``-natural``.
+
+    Subclasses declare the class attributes and the five abstract methods; :func:`maxdisc.testing.check_family`
+    then checks every law a family must obey.
+    """
+
+    name: ClassVar[str]
+    #: Where x lives.
+    support: ClassVar[Support]
+    #: L, the number of statistics.
+    n_statistics: ClassVar[int]
+    #: Whether every statistic, and ``log_base``, is 0 at 0, so that sparse rows stay sparse.
+    preserves_zero: ClassVar[bool] = True
+    #: Whether the statistics are the powers 1..L of x, so that they may be taken about any origin.
+    translates: ClassVar[bool] = False
+    #: Whether data must be integers. (Counts need not: scaled counts are the normal case for text.)
+    integral: ClassVar[bool] = False
+    #: Means of some density of the family, for features that say nothing; shape (L,).
+    neutral: ClassVar[tuple[float, ...]]
+    #: What ``smoothing="auto"`` chooses among, from less to more; ties go to the earlier.
+    smoothings: ClassVar[tuple[Smoothing, ...]] = tuple(Smoothing(a) for a in (0.1, 1.0, 10.0))
+    #: What ``smoothing="auto"`` means where there is nothing to choose on, as in a stream.
+    usual_smoothing: ClassVar[Smoothing] = Smoothing(1.0)
+
+    @abstractmethod
+    def statistics(self, X: Matrix) -> tuple[Matrix, ...]:
+        """The L statistics of every cell; sparse matrices from a sparse one where zero is preserved."""
+
+    @abstractmethod
+    def natural(self, mean: Floats) -> Floats:
+        """Natural parameters of the density whose statistics have this mean, shape (L, ...)."""
+
+    @abstractmethod
+    def mean(self, natural: Floats) -> Floats:
+        """Mean of the statistics: the gradient of :meth:`log_partition`, shape (L, ...)."""
+
+    @abstractmethod
+    def log_partition(self, natural: Floats) -> Floats:
+        """Log of the normaliser, shape (...)."""
+
+    @abstractmethod
+    def sample(self, natural: Floats, rng: np.random.Generator) -> Floats:
+        """One draw for each parameter, shape (...)."""
+
+    @abstractmethod
+    def interior(self, mean: Floats) -> Booleans:
+        """Where some density has this mean: inside the domain, not on its boundary. Shape (...)."""
+
+    def log_base(self, x: npt.ArrayLike) -> Floats:
+        """Log of the base measure, any shape; 0 unless a family says otherwise."""
+        return np.zeros(np.shape(x))
+
+    def mean_log_base(self, natural: Floats) -> Floats:
+        """Expectation of :meth:`log_base`, shape (...)."""
+        return np.zeros(natural.shape[1:])
+
+    def solved(self, natural: Floats, mean: Floats) -> Booleans:
+        """Where :meth:`natural` found the parameters of ``mean``, shape (...)."""
+        error = np.abs(self.mean(natural) - mean)
+        return np.asarray((error <= 1e-6 * (1e-9 + np.abs(mean))).all(axis=0))
+
+    def log_density(self, x: npt.ArrayLike, natural: Floats) -> Floats:
+        """Log density (or probability) of values that broadcast against the parameters."""
+        values = np.asarray(x, dtype=np.float64)
+        exponent = sum(t * s for t, s in zip(natural, self.statistics(values), strict=True))
+        return np.asarray(exponent - self.log_partition(natural) + self.log_base(values))
+
+    def entropy(self, natural: Floats) -> Floats:
+        """Entropy in nats: differential for densities, plain for probabilities; shape (...)."""
+        linear = (natural * self.mean(natural)).sum(axis=0)
+        return np.asarray(self.log_partition(natural) - linear - self.mean_log_base(natural))
+
+    def kl(self, p: Floats, q: Floats) -> Floats:
+        """Kullback-Leibler divergence KL(p || q) from natural parameters, shape (...)."""
+        linear = ((p - q) * self.mean(p)).sum(axis=0)
+        return np.asarray(linear - self.log_partition(p) + self.log_partition(q))
+
+    def require(self, X: Matrix, names: npt.ArrayLike | None = None) -> None:
+        """Raise ``ValueError``, with the column's name and the value, for data out of the support."""
+        owner = f"the {self.name} family"
+        self.support.require(X, owner, names, integral=self.integral)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    def __eq__(self, other: Any) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((type(self), tuple(sorted(vars(self).items()))))

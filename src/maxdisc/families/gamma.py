@@ -1,0 +1,77 @@
+"""The family of positive numbers under a mean and a mean log."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import digamma, gammaln, polygamma
+
+from maxdisc.families.family import Family
+from maxdisc.matrices import Booleans, Floats, Matrix
+from maxdisc.support import Support
+
+
+class Gamma(Family):
+    """Maximum entropy on (0, inf) under a mean and a mean log.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.families import Gamma
+    >>> Gamma().mean(np.array([-2.0, 2.0])[:, None])[0]  # shape 3, rate 2
+    array([1.5])
+    """
+
+    name = "gamma"
+    support = Support(0.0, open_low=True)
+    n_statistics = 2
+    preserves_zero = False
+    neutral = (1.0, -np.euler_gamma)
+
+    def statistics(self, X: Matrix) -> tuple[Matrix, ...]:
+        return X, np.log(X)
+
+    def natural(self, mean: Floats) -> Floats:
+        shape = _shape_of_gap(np.log(mean[0]) - mean[1])
+        return np.stack([-shape / mean[0], shape - 1.0])
+
+    def mean(self, natural: Floats) -> Floats:
+        rate, shape = -natural[0], natural[1] + 1.0
+        return np.stack([shape / rate, np.log(shape / rate) - _gap(shape)])
+
+    def log_partition(self, natural: Floats) -> Floats:
+        rate, shape = -natural[0], natural[1] + 1.0
+        return np.asarray(gammaln(shape) - shape * np.log(rate))
+
+    def sample(self, natural: Floats, rng: np.random.Generator) -> Floats:
+        return rng.gamma(natural[1] + 1.0, -1.0 / natural[0])
+
+    def interior(self, mean: Floats) -> Booleans:
+        positive = mean[0] > 0
+        gap = np.log(np.where(positive, mean[0], 1.0)) - mean[1]
+        # Rounding leaves a gap of a few ulps where all values are equal.
+        return positive & (gap > 1e-13 * (1.0 + np.abs(mean[1])))
+
+
+def _gap(shape: Floats) -> Floats:
+    """``log(shape) - digamma(shape)``, which is log E x - E log x, without cancellation."""
+    large = np.maximum(shape, 20.0)
+    r = 1.0 / large**2
+    series = 0.5 / large + r / 12 * (1 - r / 10 * (1 - r * 10 / 21 * (1 - r * 21 / 20)))
+    return np.where(shape > 20.0, series, np.log(shape) - digamma(np.minimum(shape, 20.0)))
+
+
+def _gap_slope(shape: Floats) -> Floats:
+    large = np.maximum(shape, 20.0)
+    series = -0.5 / large**2 - 1 / (6 * large**3) + 1 / (30 * large**5)
+    return np.where(shape > 20.0, series, 1 / shape - polygamma(1, np.minimum(shape, 20.0)))
+
+
+def _shape_of_gap(gap: Floats) -> Floats:
+    """The inverse of :func:`_gap`: Newton in log-log coordinates, where the curve is nearly a line."""
+    gap = np.maximum(gap, 1e-13)
+    shape = (3 - gap + np.sqrt((gap - 3) ** 2 + 24 * gap)) / (12 * gap)
+    for _ in range(12):
+        value = _gap(shape)
+        step = np.log(value / gap) * value / (shape * _gap_slope(shape))
+        shape = shape * np.exp(-np.clip(step, -3.0, 3.0))
+    return shape

@@ -1,0 +1,52 @@
+"""The two-moment family on the line: the paper's model of gene expression."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxdisc.families.family import Family
+from maxdisc.matrices import Booleans, Floats, Matrix
+from maxdisc.smoothing import Smoothing
+from maxdisc.support import Support
+
+
+class Gaussian(Family):
+    """Maximum entropy on the line under a mean and a mean square.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.families import Gaussian
+    >>> Gaussian().natural(np.array([1.0, 5.0])[:, None])  # mean 1, variance 4
+    array([[ 0.25 ],
+           [-0.125]])
+    """
+
+    name = "gaussian"
+    support = Support()
+    n_statistics = 2
+    translates = True
+    neutral = (0.0, 1.0)
+    smoothings = tuple(Smoothing(a) for a in (0.1, 1.0, 10.0, 100.0))
+
+    def statistics(self, X: Matrix) -> tuple[Matrix, ...]:
+        return X, X * X if isinstance(X, np.ndarray) else X.multiply(X).tocsr()
+
+    def natural(self, mean: Floats) -> Floats:
+        variance = np.maximum(mean[1] - mean[0] ** 2, 1e-300)
+        return np.stack([mean[0] / variance, -0.5 / variance])
+
+    def mean(self, natural: Floats) -> Floats:
+        variance = -0.5 / natural[1]
+        center = natural[0] * variance
+        return np.stack([center, variance + center**2])
+
+    def log_partition(self, natural: Floats) -> Floats:
+        return -(natural[0] ** 2) / (4 * natural[1]) + 0.5 * np.log(-np.pi / natural[1])
+
+    def sample(self, natural: Floats, rng: np.random.Generator) -> Floats:
+        variance = -0.5 / natural[1]
+        return rng.normal(natural[0] * variance, np.sqrt(variance))
+
+    def interior(self, mean: Floats) -> Booleans:
+        return mean[1] > mean[0] ** 2

@@ -1,0 +1,64 @@
+"""The one-moment family on the non-negative integers with the counting base measure 1 / x!."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln
+
+from maxdisc.families.family import Family
+from maxdisc.matrices import Booleans, Floats, Matrix
+from maxdisc.smoothing import Smoothing
+from maxdisc.support import Support
+
+
+class Poisson(Family):
+    """Minimum divergence from the base measure 1 / x! under a mean; scaled counts are taken too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.families import Poisson
+    >>> Poisson().log_partition(np.log([[3.0]]))
+    array([3.])
+    """
+
+    name = "poisson"
+    support = Support(0.0, lattice=True)
+    n_statistics = 1
+    neutral = (1.0,)
+    smoothings = tuple(Smoothing(a) for a in (0.1, 0.3, 1.0, 3.0))
+
+    def statistics(self, X: Matrix) -> tuple[Matrix, ...]:
+        return (X,)
+
+    def natural(self, mean: Floats) -> Floats:
+        return np.log(np.maximum(mean, 1e-300))
+
+    def mean(self, natural: Floats) -> Floats:
+        return np.exp(natural)
+
+    def log_partition(self, natural: Floats) -> Floats:
+        return np.exp(natural[0])
+
+    def log_base(self, x: npt.ArrayLike) -> Floats:
+        return np.asarray(-gammaln(np.asarray(x, dtype=np.float64) + 1.0))
+
+    def mean_log_base(self, natural: Floats) -> Floats:
+        rate = np.exp(natural[0])
+        # Entropy by its asymptotic series where that is exact to 1e-13, else by summing the head.
+        r = np.maximum(rate, 100.0)
+        series = 0.5 * np.log(2 * np.pi * np.e * r) - 1 / (12 * r) - 1 / (24 * r**2) - 19 / (360 * r**3)
+        series -= 9 / (80 * r**4) + 863 / (2520 * r**5)
+        large = r - r * np.log(r) - series
+        x = np.arange(300.0)
+        small = np.minimum(rate, 100.0)[..., None]
+        log_p = x * np.log(small) - small - gammaln(x + 1)
+        exact = -(np.exp(log_p) * gammaln(x + 1)).sum(axis=-1)
+        return np.where(rate > 100.0, large, exact)
+
+    def sample(self, natural: Floats, rng: np.random.Generator) -> Floats:
+        return rng.poisson(np.exp(natural[0])).astype(np.float64)
+
+    def interior(self, mean: Floats) -> Booleans:
+        return mean[0] > 0

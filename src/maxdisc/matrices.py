@@ -1,0 +1,48 @@
+"""Array types, and the few things that dense and sparse matrices do differently."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Integers: TypeAlias = npt.NDArray[np.intp]
+Booleans: TypeAlias = npt.NDArray[np.bool_]
+# scipy's sparse classes (``sparray`` and ``spmatrix``) share no useful base class for type checkers.
+Matrix: TypeAlias = Any
+
+# A block of this many float64 cells (16 MiB) is large against Python's overhead and small against memory.
+BLOCK_CELLS = 2**21
+
+
+def is_sparse(X: Matrix) -> bool:
+    """Whether ``X`` is any of scipy's sparse containers."""
+    return bool(sp.issparse(X))
+
+
+def blocks(length: int, width: int, cells: int = BLOCK_CELLS) -> Iterator[slice]:
+    """Consecutive slices over ``length`` items of ``width`` cells each, about ``cells`` cells at a time.
+
+    Examples
+    --------
+    >>> from maxdisc.matrices import blocks
+    >>> list(blocks(5, 10, cells=20))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    step = max(1, cells // max(1, width))
+    for start in range(0, length, step):
+        yield slice(start, min(start + step, length))
+
+
+def with_data(X: Matrix, data: npt.NDArray[Any]) -> Matrix:
+    """The sparse matrix of ``X``'s structure whose stored cells are ``data``."""
+    return type(X)((data, X.indices, X.indptr), shape=X.shape, copy=False)
+
+
+def column_name(column: int, names: npt.ArrayLike | None = None) -> str:
+    """How a message calls a column: by its name where there is one, else by its number."""
+    return f"column {column}" if names is None else f"column {np.asarray(names)[column]!r}"

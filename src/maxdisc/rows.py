@@ -1,0 +1,268 @@
+"""A source of rows: two additive verbs are all that choosing a model asks of data.
+
+Arrays and iterators of batches implement them here; engines do in ``maxdisc.adapters``. So K, smoothing and
+all else that is chosen is written once, against :class:`Rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from maxdisc.decision import LinearDecision, Sweep, sweep
+from maxdisc.families import Family
+from maxdisc.matrices import Floats, Integers, Matrix, blocks, is_sparse
+from maxdisc.moments import ClassMoments, Membership, fold_moments
+
+#: A row with this fold is never held out: it is always among the training rows.
+ALWAYS_TRAINING = -1
+#: A row with this fold takes no part.
+LEFT_OUT = -2
+
+
+class Folds(Protocol):
+    """An assignment of rows to ``count`` held-out folds."""
+
+    @property
+    def count(self) -> int:
+        """V, the number of folds."""
+
+    def of(self, X: Matrix, start: int) -> Integers:
+        """The fold of each row of a batch whose first row is number ``start``; shape (n,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class FixedFolds:
+    """Folds written down row by row.
+
+    Parameters
+    ----------
+    assignment : ndarray of shape (N,)
+        The fold of each row, or ``ALWAYS_TRAINING`` or ``LEFT_OUT``.
+    count : int
+        Number of folds.
+    """
+
+    assignment: Integers
+    count: int
+
+    def of(self, X: Matrix, start: int) -> Integers:
+        return self.assignment[start : start + X.shape[0]]
+
+
+@dataclass(frozen=True)
+class HashFolds:
+    """Folds by a hash of the row's content: the same for any order, chunking, engine, sparse or dense.
+
+    Parameters
+    ----------
+    count : int
+        Number of folds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.rows import HashFolds
+    >>> X = np.random.default_rng(0).normal(size=(6, 3))
+    >>> bool((HashFolds(5).of(X, 0)[::-1] == HashFolds(5).of(X[::-1], 0)).all())
+    True
+    """
+
+    count: int
+
+    def of(self, X: Matrix, start: int = 0) -> Integers:
+        return (row_hashes(X) % np.uint64(self.count)).astype(np.intp)
+
+
+def row_hashes(X: Matrix) -> npt.NDArray[np.uint64]:
+    """A 64-bit hash of the non-zero cells of each row, shape (N,).
+
+    A sum of one mixed word for each non-zero cell, so that it needs no order; NaNs are all alike.
+    """
+    if is_sparse(X):
+        X = sp.csr_array(X)
+        words = _mixed(X.indices, X.data)
+        total = np.r_[np.uint64(0), np.cumsum(words, dtype=np.uint64)]
+        return _scrambled(total[X.indptr[1:]] - total[X.indptr[:-1]])
+    X = np.asarray(X)
+    out = np.empty(X.shape[0], dtype=np.uint64)
+    for rows in blocks(*X.shape):
+        out[rows] = _mixed(np.arange(X.shape[1]), X[rows]).sum(axis=1, dtype=np.uint64)
+    return _scrambled(out)
+
+
+def _mixed(columns: npt.NDArray[np.integer], values: npt.NDArray[np.generic]) -> npt.NDArray[np.uint64]:
+    cells = np.array(values, dtype=np.float64)
+    cells[np.isnan(cells)] = np.nan
+    words = _scrambled(cells.view(np.uint64) ^ _scrambled(columns.astype(np.uint64) + np.uint64(1)))
+    return np.where(cells != 0, words, np.uint64(0))
+
+
+def _scrambled(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """The finaliser of splitmix64: every bit of the input reaches every bit of the output."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
+
+
+class Rows(Protocol):
+    """Labelled rows that can be counted, fold by fold."""
+
+    @property
+    def n_classes(self) -> int:
+        """C, the number of classes."""
+
+    def example(self) -> Matrix:
+        """Some of the rows, from which a family can be chosen."""
+
+    def moments(self, family: Family, folds: Folds | None = None) -> list[ClassMoments]:
+        """Moments of the rows of each fold, then of the rows that are never held out: ``count + 1`` of them."""
+
+    def sweep(
+        self, decision_of: Callable[[int], LinearDecision], sizes: Integers, folds: Folds
+    ) -> list[Sweep]:
+        """For each fold, what its decision gets right among its held-out rows.
+
+        ``decision_of(fold)`` may be costly in memory: ask for one at a time where the rows allow it.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayRows:
+    """Rows in memory (or in a memory map).
+
+    Parameters
+    ----------
+    X : matrix of shape (N, D)
+        Dense, where NaN is a missing cell, or sparse.
+    labels : ndarray of shape (N,) or (N, C)
+        Codes 0..C-1, or responsibilities: the weight with which a row belongs to each class.
+    n_classes : int
+        C.
+    weights : ndarray of shape (N,), optional
+        Row weights; 1 by default.
+    names : array_like of str, shape (D,), optional
+        Names of the columns, for messages.
+    start : int
+        Number of the first row, where these are a batch of a longer stream.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.families import Poisson
+    >>> from maxdisc.rows import ArrayRows
+    >>> rows = ArrayRows(np.array([[1.0], [2.0], [5.0]]), np.array([0, 0, 1]), 2)
+    >>> rows.moments(Poisson())[0].sums
+    array([[[3.],
+            [5.]]])
+    """
+
+    X: Matrix
+    labels: npt.NDArray[np.generic]
+    n_classes: int
+    weights: Floats | None = None
+    names: npt.ArrayLike | None = None
+    start: int = 0
+
+    def example(self) -> Matrix:
+        return self.X
+
+    def moments(self, family: Family, folds: Folds | None = None) -> list[ClassMoments]:
+        family.require(self.X, self.names)
+        count = 0 if folds is None else folds.count
+        fold = None
+        if folds is not None:
+            fold = folds.of(self.X, self.start)
+            fold = np.where(fold == ALWAYS_TRAINING, count, fold)
+        members = Membership.of(self.labels, self.n_classes, self.weights, fold, count + 1)
+        return fold_moments(family.statistics, self.X, members, self.n_classes, family.translates)
+
+    def sweep(
+        self, decision_of: Callable[[int], LinearDecision], sizes: Integers, folds: Folds
+    ) -> list[Sweep]:
+        fold = folds.of(self.X, self.start)
+        weights = np.ones(self.X.shape[0]) if self.weights is None else self.weights
+        out = []
+        for f in range(folds.count):
+            held = np.flatnonzero(fold == f)
+            if held.size == 0:
+                out.append(Sweep.zero(len(sizes)))
+                continue
+            out.append(sweep(decision_of(f), self.X[held], self.labels[held], weights[held], sizes))
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class BatchRows:
+    """Rows that come in batches, too many to hold at once.
+
+    Parameters
+    ----------
+    batches : callable
+        Starts a pass: returns an iterable of ``(X, labels)`` or ``(X, labels, weights)``. Choosing K takes
+        several passes, so an iterator that can run only once will not do.
+    n_classes : int
+        C.
+    names : array_like of str, shape (D,), optional
+        Names of the columns, for messages.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.families import Poisson
+    >>> from maxdisc.rows import BatchRows
+    >>> halves = [(np.array([[1.0]]), np.array([0])), (np.array([[5.0]]), np.array([1]))]
+    >>> BatchRows(lambda: halves, 2).moments(Poisson())[0].sums
+    array([[[1.],
+            [5.]]])
+    """
+
+    batches: Callable[[], Iterable[tuple[Matrix, ...]]]
+    n_classes: int
+    names: npt.ArrayLike | None = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.batches):
+            raise TypeError(
+                "batches must be a function that starts a new pass over the batches, such as "
+                "lambda: read_batches(path); an iterator runs only once."
+            )
+
+    def __iter__(self) -> Iterator[ArrayRows]:
+        start, width = 0, None
+        for X, labels, *weights in self.batches():
+            if width not in (None, X.shape[1]):
+                raise ValueError(
+                    f"the batch that starts at row {start} has {X.shape[1]} columns, the first had {width}."
+                )
+            width = X.shape[1]
+            yield ArrayRows(X, labels, self.n_classes, weights[0] if weights else None, self.names, start)
+            start += X.shape[0]
+        if width is None:
+            raise ValueError("there are no batches: the source of rows is empty.")
+
+    def example(self) -> Matrix:
+        return next(iter(self)).X
+
+    def moments(self, family: Family, folds: Folds | None = None) -> list[ClassMoments]:
+        total: list[ClassMoments] | None = None
+        for batch in self:
+            part = batch.moments(family, folds)
+            total = part if total is None else [t + p for t, p in zip(total, part, strict=True)]
+        assert total is not None  # an empty source raises while it is read
+        return total
+
+    def sweep(
+        self, decision_of: Callable[[int], LinearDecision], sizes: Integers, folds: Folds
+    ) -> list[Sweep]:
+        decisions = [decision_of(f) for f in range(folds.count)]
+        total = [Sweep.zero(len(sizes))] * folds.count
+        for batch in self:
+            part = batch.sweep(decisions.__getitem__, sizes, folds)
+            total = [t + p for t, p in zip(total, part, strict=True)]
+        return total

@@ -1,0 +1,208 @@
+"""How many features to keep, and how much to smooth: chosen on folds, from sums that are already there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from maxdisc.decision import LinearDecision, Sweep
+from maxdisc.divergences import Divergence, rank
+from maxdisc.families import Family
+from maxdisc.matrices import Floats, Integers
+from maxdisc.moments import ClassMoments
+from maxdisc.rows import Folds, Rows
+from maxdisc.smoothing import Smoothing
+
+Rule = Literal["best", "one_se"]
+
+
+@dataclass(frozen=True, eq=False)
+class SelectionPath:
+    """Held-out accuracy and log-loss for each number of kept features.
+
+    Parameters
+    ----------
+    sizes : ndarray of shape (S,)
+        Numbers of features, increasing.
+    accuracy, log_loss : ndarray of shape (V, S)
+        For each fold.
+    weight : ndarray of shape (V,)
+        Weight of each fold's held-out rows.
+    smoothing : Smoothing
+        With which it was computed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.selection import SelectionPath
+    >>> from maxdisc.smoothing import Smoothing
+    >>> accuracy = np.array([[0.70, 0.88, 0.90], [0.74, 0.92, 0.94]])
+    >>> path = SelectionPath(np.array([1, 5, 20]), accuracy, -np.log(accuracy), np.ones(2), Smoothing(1.0))
+    >>> path.best_size("best"), path.best_size("one_se")
+    (20, 5)
+    """
+
+    sizes: Integers
+    accuracy: Floats
+    log_loss: Floats
+    weight: Floats
+    smoothing: Smoothing
+
+    @classmethod
+    def of(cls, sizes: Integers, sweeps: Sequence[Sweep], smoothing: Smoothing) -> SelectionPath:
+        """From the counts of each fold; folds without rows are dropped."""
+        full = [s for s in sweeps if s.weight > 0]
+        weight = np.array([s.weight for s in full])
+        accuracy = np.array([s.correct for s in full]).reshape(len(full), len(sizes)) / weight[:, None]
+        loss = np.array([s.loss for s in full]).reshape(len(full), len(sizes)) / weight[:, None]
+        return cls(sizes, accuracy, loss, weight, smoothing)
+
+    @property
+    def mean_accuracy(self) -> Floats:
+        """Share of all held-out rows classified correctly, shape (S,)."""
+        return np.average(self.accuracy, axis=0, weights=self.weight)
+
+    @property
+    def mean_log_loss(self) -> Floats:
+        """Log-loss over all held-out rows, shape (S,)."""
+        return np.average(self.log_loss, axis=0, weights=self.weight)
+
+    @property
+    def standard_error(self) -> Floats:
+        """Standard error of the mean accuracy over folds (over rows, for a single fold), shape (S,)."""
+        n_folds = len(self.weight)
+        if n_folds > 1:
+            return self.accuracy.std(axis=0, ddof=1) / np.sqrt(n_folds)
+        return np.sqrt(self.accuracy[0] * (1 - self.accuracy[0]) / self.weight[0])
+
+    def best_position(self, rule: Rule = "best") -> int:
+        """Where in ``sizes`` the rule points."""
+        accuracy = self.mean_accuracy
+        # Sums of weights in another order must not break ties.
+        top = int(np.argmax(accuracy >= accuracy.max() - 1e-12))
+        if rule == "best":
+            return top
+        return int(np.argmax(accuracy >= accuracy[top] - self.standard_error[top] - 1e-12))
+
+    def best_size(self, rule: Rule = "best") -> int:
+        """The number of features to keep.
+
+        Parameters
+        ----------
+        rule : {"best", "one_se"}
+            The smallest number at the highest accuracy (the paper's), or the smallest within one standard
+            error of it.
+        """
+        return int(self.sizes[self.best_position(rule)])
+
+    def joined(self, other: SelectionPath) -> SelectionPath:
+        """This path with the further sizes of another of the same folds."""
+        sizes = np.r_[self.sizes, other.sizes]
+        order = np.argsort(sizes, kind="stable")
+        return SelectionPath(
+            sizes[order],
+            np.hstack([self.accuracy, other.accuracy])[:, order],
+            np.hstack([self.log_loss, other.log_loss])[:, order],
+            self.weight,
+            self.smoothing,
+        )
+
+
+def size_grid(n_features: int, n_small: int = 16, ratio: float = 1.25) -> Integers:
+    """Every small number of features, then ever larger steps, up to all of them.
+
+    Examples
+    --------
+    >>> from maxdisc.selection import size_grid
+    >>> size_grid(40, n_small=4, ratio=2.0)
+    array([ 1,  2,  3,  4,  8, 16, 32, 40])
+    """
+    sizes = list(range(1, min(n_small, n_features) + 1))
+    while sizes[-1] < n_features:
+        sizes.append(min(n_features, max(sizes[-1] + 1, round(sizes[-1] * ratio))))
+    return np.array(sizes)
+
+
+def between(sizes: Integers, position: int, n_points: int = 8) -> Integers:
+    """New sizes on both sides of ``sizes[position]``, inside the gaps to its neighbours."""
+    low = sizes[max(position - 1, 0)]
+    high = sizes[min(position + 1, len(sizes) - 1)]
+    return np.setdiff1d(np.unique(np.linspace(low, high, 2 * n_points + 1).round().astype(np.intp)), sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class FoldModels:
+    """The models of every fold: each from the sum of the *other* folds' moments.
+
+    Parameters
+    ----------
+    rows : Rows
+        The data.
+    family, divergence, prior
+        Of the models.
+    plans : sequence of Folds
+        One, if the folds share out the rows; several, if splits overlap, each with a pass of its own.
+    """
+
+    rows: Rows
+    family: Family
+    divergence: Divergence
+    prior: Floats | None
+    plans: Sequence[Folds]
+
+    def path(
+        self, moments: Sequence[list[ClassMoments]], sizes: Integers, smoothing: Smoothing
+    ) -> SelectionPath:
+        """Sweep the held-out rows of every fold."""
+        sweeps: list[Sweep] = []
+        for folds, parts in zip(self.plans, moments, strict=True):
+
+            def decision_of(fold: int, parts: list[ClassMoments] = parts) -> LinearDecision:
+                training = ClassMoments.total(m for f, m in enumerate(parts) if f != fold)
+                order = rank(self.family, training, smoothing, self.divergence, self.prior).order
+                return LinearDecision.of(
+                    self.family, training, smoothing, order[: sizes[-1]], self.prior
+                )
+
+            sweeps += self.rows.sweep(decision_of, sizes, folds)
+        return SelectionPath.of(sizes, sweeps, smoothing)
+
+
+def choose(
+    models: FoldModels,
+    moments: Sequence[list[ClassMoments]],
+    smoothings: Sequence[Smoothing],
+    sizes: Integers,
+    rule: Rule = "best",
+    refine: bool = True,
+) -> tuple[SelectionPath, int]:
+    """The path of the best smoothing, and the number of features the rule picks on it.
+
+    Parameters
+    ----------
+    models : FoldModels
+        What is fitted and tried on the folds.
+    moments : sequence of list of ClassMoments
+        For each plan, the moments of its folds and of the rows never held out.
+    smoothings : sequence of Smoothing
+        Candidates; ties go to the earlier one.
+    sizes : ndarray of shape (S,)
+        Numbers of features to try.
+    rule : {"best", "one_se"}
+        How K is picked; see :meth:`SelectionPath.best_size`.
+    refine : bool
+        Whether to look again, more finely, around the best.
+    """
+    coarse = sizes if len(smoothings) == 1 else sizes[np.unique(np.r_[: len(sizes) : 4, len(sizes) - 1])]
+    paths = [models.path(moments, coarse, smoothing) for smoothing in smoothings]
+    best = max(paths, key=lambda path: path.mean_accuracy.max())
+    if len(coarse) < len(sizes):
+        best = models.path(moments, sizes, best.smoothing)
+    if refine:
+        further = between(best.sizes, best.best_position(rule))
+        if len(further):
+            best = best.joined(models.path(moments, further, best.smoothing))
+    return best, best.best_size(rule)

@@ -1,0 +1,187 @@
+"""Where a feature lives: the range of its values, the check of that range, and integrals over it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from maxdisc.matrices import Booleans, Floats, Matrix, blocks, column_name, is_sparse
+
+
+@dataclass(frozen=True)
+class Support:
+    """The set of values a feature may take.
+
+    Parameters
+    ----------
+    low, high : float
+        The ends of the range; an infinite end means there is none.
+    lattice : bool
+        Whether the values are the integers of the range, so that integrals over it are sums.
+    open_low, open_high : bool
+        Whether that end itself is left out.
+    atoms : tuple of float
+        Single points that carry mass beside the length of a continuous range.
+
+    Examples
+    --------
+    >>> from maxdisc.support import Support
+    >>> Support(0.0, 1.0)
+    Support [0, 1]
+    >>> bool(Support(0.0, open_low=True).contains(0.0))
+    False
+    """
+
+    low: float = -np.inf
+    high: float = np.inf
+    lattice: bool = False
+    open_low: bool = False
+    open_high: bool = False
+    atoms: tuple[float, ...] = ()
+
+    def __repr__(self) -> str:
+        left = "(" if self.open_low or np.isinf(self.low) else "["
+        right = ")" if self.open_high or np.isinf(self.high) else "]"
+        return f"Support {left}{self.low:g}, {self.high:g}{right}{' integers' if self.lattice else ''}"
+
+    def contains(self, x: npt.ArrayLike, integral: bool = False) -> Booleans:
+        """Which values lie in the range; NaN, a missing cell, counts as inside, infinity never does.
+
+        Parameters
+        ----------
+        x : array_like
+            Values of any shape.
+        integral : bool
+            Whether a value must also be an integer.
+
+        Returns
+        -------
+        ndarray of bool
+            The shape of ``x``.
+        """
+        values = np.asarray(x)
+        inside = (values > self.low) if self.open_low else (values >= self.low)
+        inside &= (values < self.high) if self.open_high else (values <= self.high)
+        inside &= ~np.isinf(values)
+        if integral:
+            inside &= values == np.rint(values)
+        return np.asarray(inside | np.isnan(values), dtype=np.bool_)
+
+    def require(
+        self, X: Matrix, owner: str, names: npt.ArrayLike | None = None, integral: bool = False
+    ) -> None:
+        """Raise ``ValueError`` for the first value of ``X`` out of range, naming its column and row.
+
+        Parameters
+        ----------
+        X : matrix of shape (N, D)
+            Dense or sparse; the zeros that a sparse matrix does not store are values too.
+        owner : str
+            Who asks, for the message.
+        names : array_like of str, shape (D,), optional
+            The names of the columns.
+        integral : bool
+            Whether values must be integers as well.
+        """
+        if is_sparse(X):
+            self._require_sparse(X.tocsr(), owner, names, integral)
+            return
+        values = np.asarray(X)
+        for rows in blocks(*values.shape):
+            inside = self.contains(values[rows], integral)
+            if not inside.all():
+                row, column = np.argwhere(~inside)[0]
+                self._reject(values[rows][row, column], rows.start + row, column, owner, names, integral)
+
+    def _require_sparse(
+        self, X: Matrix, owner: str, names: npt.ArrayLike | None, integral: bool
+    ) -> None:
+        outside = np.flatnonzero(~self.contains(X.data, integral) | np.isnan(X.data))
+        if outside.size:
+            row = int(np.searchsorted(X.indptr, outside[0], side="right")) - 1
+            self._reject(X.data[outside[0]], row, X.indices[outside[0]], owner, names, integral)
+        stored = np.diff(X.indptr)
+        if not self.contains(0.0) and (stored < X.shape[1]).any():
+            row = int(np.argmax(stored < X.shape[1]))
+            present = X.indices[X.indptr[row] : X.indptr[row + 1]]
+            column = int(np.setdiff1d(np.arange(X.shape[1]), present)[0])
+            self._reject(0.0, row, column, owner, names, integral)
+
+    def _reject(
+        self,
+        value: float,
+        row: int,
+        column: int,
+        owner: str,
+        names: npt.ArrayLike | None,
+        integral: bool,
+    ) -> None:
+        left = "greater than" if self.open_low else "at least"
+        right = "less than" if self.open_high else "at most"
+        bounds = [f"{left} {self.low:g}"] * bool(np.isfinite(self.low))
+        bounds += [f"{right} {self.high:g}"] * bool(np.isfinite(self.high))
+        kind = "integers" if integral else "finite numbers"
+        wanted = " ".join([kind, " and ".join(bounds)]).strip()
+        # scikit-learn's callers look for these words.
+        negative = "Negative values in data: " if self.low == 0 and value < 0 else ""
+        raise ValueError(
+            f"{negative}{owner} takes {wanted}, but {column_name(column, names)} has {float(value):g} "
+            f"in row {row}."
+        )
+
+    def quadrature(
+        self, center: float = 0.0, scale: float = 1.0, n_nodes: int = 801
+    ) -> tuple[Floats, Floats]:
+        """Nodes and weights for integrals over the support, graded towards its ends.
+
+        Continuous ranges use the double-exponential rule, which copes with integrable singularities at the
+        ends and with tails; lattices are summed from their lowest point.
+
+        Parameters
+        ----------
+        center, scale : float
+            Where the mass is, for the infinite ranges.
+        n_nodes : int
+            Number of nodes.
+
+        Returns
+        -------
+        nodes, weights : ndarray of shape (n,)
+            At most ``n_nodes`` plus the atoms.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from maxdisc.support import Support
+        >>> x, w = Support(0.0, np.inf).quadrature()
+        >>> round(float(w @ np.exp(-x)), 12)
+        1.0
+        """
+        if self.lattice:
+            if not np.isfinite(self.low):
+                raise ValueError("a lattice needs a finite lower end to be summed from.")
+            top = min(self.high, self.low + n_nodes - 1)
+            nodes = np.arange(self.low, top + 1)
+            return nodes, np.ones_like(nodes)
+        nodes, weights = self._graded(center, scale, n_nodes)
+        keep = (nodes > self.low) & (nodes < self.high) & (weights > 0) & np.isfinite(weights)
+        points = np.asarray(self.atoms, dtype=np.float64)
+        return np.r_[points, nodes[keep]], np.r_[np.ones_like(points), weights[keep]]
+
+    def _graded(self, center: float, scale: float, n_nodes: int) -> tuple[Floats, Floats]:
+        # Out to 1e-137 of the scale: a density may rise as steeply as x ** -0.95.
+        t, step = np.linspace(-6.0, 6.0, n_nodes, retstep=True)
+        u, du = 0.5 * np.pi * np.sinh(t), 0.5 * np.pi * np.cosh(t) * step
+        if np.isfinite(self.low) and np.isfinite(self.high):
+            width = self.high - self.low
+            # 1 / (1 + exp(-2u)) keeps its digits near 0, where densities may be singular.
+            return self.low + width / (1 + np.exp(-2 * u)), width * du / (2 * np.cosh(u) ** 2)
+        if np.isfinite(self.low):
+            reach = scale * np.exp(u)
+            return self.low + reach, reach * du
+        if np.isfinite(self.high):
+            reach = scale * np.exp(u)
+            return self.high - reach, reach * du
+        return center + scale * np.sinh(u / 4), scale * np.cosh(u / 4) * du / 4

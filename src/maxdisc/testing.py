@@ -1,0 +1,376 @@
+"""The laws that families, divergences, moments and sources of rows obey, as functions anyone can call.
+
+A new member is tested by one line, for us and for users::
+
+    from maxdisc.testing import check_family
+    check_family(MyFamily())
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from maxdisc.decision import LinearDecision
+from maxdisc.densities import ClassDensities, estimate
+from maxdisc.divergences import Divergence, rank
+from maxdisc.families import Family, find_family
+from maxdisc.matrices import Floats, Matrix, is_sparse
+from maxdisc.moments import ClassMoments, class_moments
+from maxdisc.rows import ArrayRows, FixedFolds, HashFolds, Rows
+from maxdisc.smoothing import Smoothing
+
+
+def random_data(
+    family: str | Family, n_rows: int = 60, n_classes: int = 3, n_features: int = 5, seed: int = 0
+) -> tuple[Floats, npt.NDArray[np.intp]]:
+    """Rows drawn from random members of a family, and their classes.
+
+    Parameters
+    ----------
+    family : str or Family
+        What to draw from.
+    n_rows, n_classes, n_features : int
+        N, C and D; every class has a row.
+    seed : int
+        Of the generator.
+
+    Returns
+    -------
+    X : ndarray of shape (N, D)
+        Values inside the family's support.
+    codes : ndarray of shape (N,)
+        Classes 0..C-1.
+
+    Examples
+    --------
+    >>> from maxdisc.testing import random_data
+    >>> X, codes = random_data("bernoulli", n_rows=4, n_features=2)
+    >>> X.shape, codes.tolist()
+    ((4, 2), [0, 1, 2, 0])
+    """
+    family = find_family(family)
+    rng = np.random.default_rng(seed)
+    codes = np.arange(n_rows) % n_classes
+    natural = family.natural(random_means(family, (n_classes, n_features), seed))
+    return family.sample(natural[:, codes], rng), codes
+
+
+def random_means(family: Family, shape: tuple[int, ...], seed: int = 0) -> Floats:
+    """Means of statistics that some member of the family has, shape (L, *shape).
+
+    They are averages of the statistics of a few points of the support, so they are feasible by construction.
+    """
+    rng = np.random.default_rng(seed)
+    support = family.support
+    if support.lattice:
+        likely = support.quadrature(n_nodes=12)[0]
+    elif np.isfinite(support.low) and np.isfinite(support.high):
+        likely = support.low + (support.high - support.low) * np.linspace(0.1, 0.9, 33)
+    else:
+        start = support.low if np.isfinite(support.low) else -6.0
+        likely = np.linspace(start, 6.0 + max(start, 0.0), 41)[1:-1]
+    points = rng.choice(likely, size=(6, *shape))
+    # Two that differ, and the atoms, so that no moment lies on its boundary.
+    points[0], points[1] = likely[len(likely) // 4], likely[-1 - len(likely) // 4]
+    for i, atom in enumerate(support.atoms):
+        points[2 + i] = atom
+    shares = rng.dirichlet(np.ones(6), size=shape)
+    shares = np.moveaxis(0.7 * shares + 0.3 / 6, -1, 0)
+    return np.stack([(shares * s).sum(axis=0) for s in family.statistics(points)])
+
+
+def random_densities(
+    family: str | Family, n_classes: int = 3, n_features: int = 5, seed: int = 0
+) -> ClassDensities:
+    """Densities estimated from random rows of a family, shape (L, C, D)."""
+    family = find_family(family)
+    X, codes = random_data(family, 40 * n_classes, n_classes, n_features, seed)
+    moments = class_moments(family.statistics, X, codes, n_classes, powers=family.translates)
+    return estimate(family, moments, Smoothing(1.0))
+
+
+def check_family(family: Family, seed: int = 0) -> None:
+    """Raise ``AssertionError`` unless a family obeys the laws of an exponential family.
+
+    Natural and mean parameters are inverse to each other; the mean is the gradient of the log-partition,
+    which is convex; densities integrate to 1 and have that mean; entropy and KL are the integrals they
+    claim to be; samples lie in the support and have the mean; zero and sparse rows are treated as declared;
+    values out of the support are refused by column.
+
+    Parameters
+    ----------
+    family : Family
+        The family.
+    seed : int
+        Of the random members that are tried.
+
+    Examples
+    --------
+    >>> from maxdisc.families import Geometric
+    >>> from maxdisc.testing import check_family
+    >>> check_family(Geometric())
+    """
+    mean = random_means(family, (2, 7), seed)
+    natural = family.natural(mean)
+    _check_duality(family, natural, mean)
+    _check_integrals(family, natural)
+    _check_sampling(family, natural, seed)
+    _check_zero(family, seed)
+    _check_refusal(family)
+    assert family.interior(mean).all(), "interior() refuses means that densities have"
+    neutral = np.asarray(family.neutral, dtype=np.float64)
+    assert neutral.shape == (family.n_statistics,), "neutral needs one mean for each statistic"
+    assert family.interior(neutral), "the neutral mean is not inside the domain"
+    assert family.solved(natural, mean).all(), "solved() denies a solution"
+
+
+def _check_duality(family: Family, natural: Floats, mean: Floats) -> None:
+    L = family.n_statistics
+    assert natural.shape == mean.shape == (L, 2, 7), "natural(mean) has another shape than mean"
+    np.testing.assert_allclose(family.mean(natural), mean, rtol=1e-7, err_msg="mean(natural(mean)) != mean")
+    log_partition = family.log_partition(natural)
+    assert log_partition.shape == (2, 7), "log_partition(natural) must drop the first axis only"
+    for axis in range(L):
+        step = 1e-6 * np.maximum(np.abs(natural[axis]), 1e-3)
+        up, down = natural.copy(), natural.copy()
+        up[axis] += step
+        down[axis] -= step
+        slope = (family.log_partition(up) - family.log_partition(down)) / (2 * step)
+        np.testing.assert_allclose(
+            slope, mean[axis], rtol=2e-4, atol=1e-6, err_msg="mean is not the gradient of log_partition"
+        )
+    p, q = natural[:, 0], natural[:, 1]
+    middle = family.log_partition((p + q) / 2)
+    ends = (family.log_partition(p) + family.log_partition(q)) / 2
+    assert (middle <= ends + 1e-9 * (1 + np.abs(ends))).all(), "log_partition is not convex"
+    assert (family.kl(p, q) >= -1e-9).all(), "KL is negative"
+    np.testing.assert_allclose(family.kl(p, p), 0.0, atol=1e-9, err_msg="KL(p, p) is not 0")
+
+
+def _check_integrals(family: Family, natural: Floats) -> None:
+    mean = family.mean(natural)
+    for j in range(natural.shape[2]):
+        p, q = natural[:, 0, j], natural[:, 1, j]
+        x, w = _nodes(family, mean[:, 0, j])
+        log_p = family.log_density(x, p[:, None])
+        log_q = family.log_density(x, q[:, None])
+        mass = w * np.exp(log_p)
+        np.testing.assert_allclose(mass.sum(), 1.0, rtol=1e-6, err_msg="the density does not integrate to 1")
+        got = [float((mass * s).sum()) for s in family.statistics(x)]
+        np.testing.assert_allclose(
+            got, mean[:, 0, j], rtol=1e-5, atol=1e-7, err_msg="the density's statistics have another mean"
+        )
+        np.testing.assert_allclose(
+            family.entropy(p), -(mass * log_p).sum(), rtol=1e-5, atol=1e-6, err_msg="entropy is not -E log p"
+        )
+        np.testing.assert_allclose(
+            family.kl(p, q), (mass * (log_p - log_q)).sum(), rtol=1e-5, atol=1e-6, err_msg="KL is not its integral"
+        )
+
+
+def _nodes(family: Family, mean: Floats) -> tuple[Floats, Floats]:
+    center = float(mean[0]) if family.translates else 0.0
+    if family.translates:
+        scale = float(np.sqrt(mean[1] - mean[0] ** 2))
+    else:
+        scale = max(abs(float(mean[-1])), 1e-3) if np.isinf(family.support.high) else 1.0
+    x, w = family.support.quadrature(center, scale, 2001)
+    finite = np.all([np.isfinite(s) for s in family.statistics(x)], axis=0)
+    return x[finite], w[finite]
+
+
+def _check_sampling(family: Family, natural: Floats, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = 4000
+    draws = family.sample(np.broadcast_to(natural[:, None], (natural.shape[0], n, *natural.shape[1:])), rng)
+    assert draws.shape == (n, *natural.shape[1:]), "sample(natural) must have the shape of one parameter"
+    assert family.support.contains(draws, family.integral).all(), "a sample lies outside the support"
+    for statistic, mean in zip(family.statistics(draws), family.mean(natural), strict=True):
+        error = np.abs(statistic.mean(axis=0) - mean) / (statistic.std(axis=0) / np.sqrt(n) + 1e-12)
+        assert (error < 6).all(), "samples do not have the mean of their density"
+
+
+def _check_zero(family: Family, seed: int) -> None:
+    if not family.preserves_zero:
+        return
+    assert family.support.contains(0.0), "preserves_zero, but zero is not in the support"
+    for statistic in family.statistics(np.zeros((1, 1))):
+        assert statistic[0, 0] == 0, "preserves_zero, but a statistic is not 0 at 0"
+    assert family.log_base(0.0) == 0, "preserves_zero, but log_base is not 0 at 0"
+    X, _ = random_data(family, seed=seed)
+    X[::2] = 0
+    for dense, sparse in zip(family.statistics(X), family.statistics(sp.csr_array(X)), strict=True):
+        assert is_sparse(sparse), "statistics of a sparse matrix must be sparse"
+        np.testing.assert_allclose(sparse.toarray(), dense, err_msg="sparse and dense statistics differ")
+
+
+def _check_refusal(family: Family) -> None:
+    low = family.support.low
+    if not np.isfinite(low):
+        return
+    X = np.full((3, 2), 1.0 if np.isinf(family.support.high) else (low + family.support.high) / 2)
+    if family.integral:
+        X = np.rint(X)
+    X[2, 1] = low - 1
+    try:
+        family.require(X, ["first", "second"])
+    except ValueError as error:
+        assert "second" in str(error), "the refusal does not name the column"
+        assert f"{low - 1:g}" in str(error), "the refusal does not name the value"
+    else:
+        raise AssertionError("a value below the support was accepted")
+
+
+def check_divergence(divergence: Divergence, family: str | Family = "gaussian", seed: int = 0) -> None:
+    """Raise ``AssertionError`` unless a divergence obeys the laws that ranking relies on.
+
+    One finite, non-negative score for each feature; 0 if all classes share one density; the same for any
+    order of the classes; each feature's score independent of the other features.
+
+    Parameters
+    ----------
+    divergence : callable
+        From :class:`maxdisc.densities.ClassDensities` to scores of shape (D,).
+    family : str or Family
+        The family it is tried on.
+    seed : int
+        Of the random data.
+
+    Examples
+    --------
+    >>> from maxdisc.divergences import js_gm
+    >>> from maxdisc.testing import check_divergence
+    >>> check_divergence(js_gm, "poisson")
+    """
+    family = find_family(family)
+    X, codes = random_data(family, 90, 3, 6, seed)
+
+    def scores(X: Floats, codes: npt.NDArray[np.intp]) -> Floats:
+        moments = class_moments(family.statistics, X, codes, 3, powers=family.translates)
+        return np.asarray(divergence(estimate(family, moments, Smoothing(0.5))))
+
+    base = scores(X, codes)
+    assert base.shape == (6,), "a divergence gives one score for each feature"
+    assert np.isfinite(base).all(), "a score is not finite"
+    assert (base >= 0).all(), "a score is negative"
+    assert (base > 0).any(), "features that differ between classes all score 0"
+    np.testing.assert_allclose(scores(X, (codes + 1) % 3), base, rtol=1e-8, err_msg="the order of classes matters")
+    order = np.random.default_rng(seed).permutation(6)
+    np.testing.assert_allclose(scores(X[:, order], codes), base[order], rtol=1e-8, err_msg="features interact")
+    same = np.repeat(X[codes == 0], 3, axis=0)
+    np.testing.assert_allclose(
+        scores(same, np.arange(len(same)) % 3), 0.0, atol=1e-9, err_msg="equal classes do not score 0"
+    )
+
+
+def check_moments(family: str | Family, seed: int = 0) -> None:
+    """Raise ``AssertionError`` unless a family's moments add up: over chunks, weights, folds and classes.
+
+    Parameters
+    ----------
+    family : str or Family
+        The family.
+    seed : int
+        Of the random data.
+
+    Examples
+    --------
+    >>> from maxdisc.testing import check_moments
+    >>> check_moments("hurdle")
+    """
+    family = find_family(family)
+    X, codes = random_data(family, 50, 3, 4, seed)
+    rng = np.random.default_rng(seed)
+
+    def moments(X: Matrix, labels: Any, weights: Any = None) -> ClassMoments:
+        return class_moments(family.statistics, X, labels, 3, weights, powers=family.translates)
+
+    whole = moments(X, codes)
+    zero = ClassMoments.zero(family.n_statistics, 3, 4)
+    _assert_same(family, zero + whole, whole)
+    _assert_same(family, whole + zero, whole)
+    for _ in range(3):
+        cuts = np.sort(rng.choice(50, size=4))
+        parts = [moments(X[a:b], codes[a:b]) for a, b in zip(np.r_[0, cuts], np.r_[cuts, 50], strict=True)]
+        order = rng.permutation(len(parts))
+        _assert_same(family, ClassMoments.total(parts[i] for i in order), whole)
+    a, b = moments(X[:20], codes[:20]), moments(X[20:], codes[20:])
+    np.testing.assert_array_equal((a + b).sums, (b + a).sums, err_msg="addition is not commutative")
+    times = rng.integers(0, 4, size=50)
+    repeated = np.repeat(np.arange(50), times)
+    _assert_same(family, moments(X, codes, times.astype(float)), moments(X[repeated], codes[repeated]))
+    _assert_same(family, moments(X, np.eye(3)[codes]), whole)
+    others = whole.rest()
+    for c in range(3):
+        keep = codes != c
+        together = moments(X[keep], np.zeros(keep.sum(), dtype=np.intp))
+        _assert_same(family, others, together, (c, 0))
+    if family.preserves_zero:
+        X[::2] = 0
+        _assert_same(family, moments(sp.csr_array(X), codes), moments(X, codes))
+
+
+def _assert_same(
+    family: Family, a: ClassMoments, b: ClassMoments, classes: tuple[int, int] | None = None
+) -> None:
+    """The same weights, and the same means of the statistics about a common origin."""
+    i, j = (slice(None), slice(None)) if classes is None else classes
+    np.testing.assert_allclose(a.weight[i], b.weight[j], rtol=1e-12, err_msg="weights differ")
+    if family.translates:
+        (center_a, sums_a), (center_b, sums_b) = a.centred(), b.centred()
+        np.testing.assert_allclose(center_a[i], center_b[j], rtol=1e-11, atol=1e-13, err_msg="means differ")
+    else:
+        sums_a, sums_b = a.sums, b.sums
+    np.testing.assert_allclose(sums_a[:, i], sums_b[:, j], rtol=1e-10, atol=1e-12, err_msg="sums differ")
+
+
+def check_rows(
+    make: Callable[[Matrix, npt.NDArray[np.intp], int], Rows], family: str | Family = "poisson", seed: int = 0
+) -> None:
+    """Raise ``AssertionError`` unless a source of rows counts what the rows in memory count.
+
+    Parameters
+    ----------
+    make : callable
+        From ``X`` (N, D), codes (N,) and the number of classes to the source.
+    family : str or Family
+        The family whose moments are asked for.
+    seed : int
+        Of the random data.
+
+    Examples
+    --------
+    >>> from maxdisc.rows import ArrayRows
+    >>> from maxdisc.testing import check_rows
+    >>> check_rows(ArrayRows)
+    """
+    family = find_family(family)
+    X, codes = random_data(family, 80, 3, 6, seed)
+    rows, oracle = make(X, codes, 3), ArrayRows(X, codes, 3)
+    assert rows.n_classes == 3, "n_classes is wrong"
+    assert rows.example().shape[1] == 6, "example() does not look like the rows"
+    _assert_same(family, rows.moments(family)[0], oracle.moments(family)[0])
+    order = rank(family, oracle.moments(family)[0], Smoothing(1.0), lambda d: d.mean[0].var(axis=0)).order
+    sizes = np.array([1, 2, 4, 6])
+    for folds in (HashFolds(3), FixedFolds(np.arange(80) % 4 - 1, 3)):
+        parts, expected = rows.moments(family, folds), oracle.moments(family, folds)
+        assert len(parts) == 4, "moments(folds) gives one for each fold and one for the rest"
+        for part, want in zip(parts, expected, strict=True):
+            _assert_same(family, part, want)
+        fold_of = folds.of(X, 0)
+
+        def decision_of(fold: int, expected: list[ClassMoments] = expected) -> LinearDecision:
+            training = ClassMoments.total(m for f, m in enumerate(expected) if f != fold)
+            return LinearDecision.of(family, training, Smoothing(1.0), order)
+
+        for fold, counted in enumerate(rows.sweep(decision_of, sizes, folds)):
+            held = fold_of == fold
+            assert counted.weight == held.sum(), "the sweep saw other rows than those held out"
+            for s, size in enumerate(sizes):
+                scores = decision_of(fold).first(int(size)).scores(X[held])
+                assert counted.correct[s] == (scores.argmax(axis=1) == codes[held]).sum(), "wrong count"
