@@ -155,9 +155,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ fitting
 
-    def fit(
-        self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None, groups: Any = None
-    ) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None, groups: Any = None) -> Self:
         """Learn from labelled rows.
 
         Parameters
@@ -292,7 +290,11 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         parts = [rows.moments(family, folds) for folds in plans]
         smoothings = (self._given_smoothing,) if self._given_smoothing else family.smoothings
         self.path_, self.n_selected_ = choose(
-            models, parts, smoothings, size_grid(X.shape[1]), self.rule  # type: ignore[arg-type]  # checked
+            models,
+            parts,
+            smoothings,
+            size_grid(X.shape[1]),
+            self.rule,  # type: ignore[arg-type]  # checked
         )
         self.smoothing_ = self.path_.smoothing
         self._settle(family, self.moments_)
@@ -353,8 +355,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         ):
             if getattr(self, name) not in allowed:
                 raise ValueError(
-                    f"{name}={getattr(self, name)!r} is not available: use "
-                    f"{' or '.join(map(repr, allowed))}."
+                    f"{name}={getattr(self, name)!r} is not available: use {' or '.join(map(repr, allowed))}."
                 )
         if self.redundancy != 0:
             raise ValueError(f"redundancy={self.redundancy!r} is not available: use 0.")
@@ -425,8 +426,14 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
                 f"y has None in {len(unlabelled)} rows, first in row {unlabelled[0]}: drop the rows without a label."
             )
         X, y = validate_data(
-            self, X, y, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32],
-            ensure_all_finite=False, multi_output=True,
+            self,
+            X,
+            y,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+            multi_output=True,
         )
         labels = column_or_1d(y, warn=True)
         check_classification_targets(labels)

@@ -204,9 +204,7 @@ class Sweep:
         return cls(np.zeros(n_sizes), np.zeros(n_sizes), 0.0)
 
 
-def sweep(
-    decision: LinearDecision, X: Matrix, labels: np.ndarray, weights: Floats, sizes: Integers
-) -> Sweep:
+def sweep(decision: LinearDecision, X: Matrix, labels: np.ndarray, weights: Floats, sizes: Integers) -> Sweep:
     """Accuracy and log-loss of the best 1, 2, ... features in one pass: each feature only adds its term.
 
     Parameters

@@ -60,9 +60,25 @@ def jeffreys(densities: ClassDensities) -> Floats:
     ndarray of shape (D,)
         In nats.
     """
+    return _settled((densities.prior * one_vs_rest(densities)).sum(axis=0), densities)
+
+
+def one_vs_rest(densities: ClassDensities) -> Floats:
+    """What sets each class apart: J(class || all the others together), shape (C, D), in nats.
+
+    Parameters
+    ----------
+    densities : ClassDensities
+        Of shape (L, C, D).
+
+    Returns
+    -------
+    ndarray of shape (C, D)
+        0 where a feature says nothing.
+    """
     rest = densities.rest
     each = ((densities.natural - rest.natural) * (densities.mean - rest.mean)).sum(axis=0)
-    return _settled((densities.prior * each).sum(axis=0), densities)
+    return np.where(densities.informative, np.maximum(each, 0.0), 0.0)
 
 
 def kl(densities: ClassDensities) -> Floats:

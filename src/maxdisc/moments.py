@@ -212,9 +212,7 @@ def recentred(cells: Floats, sums: Floats, shift: Floats) -> Floats:
     powers = [np.broadcast_to(cells, sums.shape[1:]), *sums]
     out = np.empty(sums.shape)
     for order in range(1, len(powers)):
-        out[order - 1] = sum(
-            comb(order, k) * shift ** (order - k) * powers[k] for k in range(order + 1)
-        )
+        out[order - 1] = sum(comb(order, k) * shift ** (order - k) * powers[k] for k in range(order + 1))
     return out
 
 
@@ -412,9 +410,7 @@ def _dense_blocks(X: Matrix, members: Membership) -> Iterable[_DenseBlock]:
         if some:
             values = np.where(missing, 0.0, values)
             weights = np.where(missing, 0.0, weights)
-        groups, starts, lengths = np.unique(
-            members.groups[entries], return_index=True, return_counts=True
-        )
+        groups, starts, lengths = np.unique(members.groups[entries], return_index=True, return_counts=True)
         yield _DenseBlock(values, weights, starts, lengths, groups, missing if some else None)
 
 

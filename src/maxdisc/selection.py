@@ -163,9 +163,7 @@ class FoldModels:
             def decision_of(fold: int, parts: list[ClassMoments] = parts) -> LinearDecision:
                 training = ClassMoments.total(m for f, m in enumerate(parts) if f != fold)
                 order = rank(self.family, training, smoothing, self.divergence, self.prior).order
-                return LinearDecision.of(
-                    self.family, training, smoothing, order[: sizes[-1]], self.prior
-                )
+                return LinearDecision.of(self.family, training, smoothing, order[: sizes[-1]], self.prior)
 
             sweeps += self.rows.sweep(decision_of, sizes, folds)
         return SelectionPath.of(sizes, sweeps, smoothing)

@@ -95,9 +95,7 @@ class Support:
                 row, column = np.argwhere(~inside)[0]
                 self._reject(values[rows][row, column], rows.start + row, column, owner, names, integral)
 
-    def _require_sparse(
-        self, X: Matrix, owner: str, names: npt.ArrayLike | None, integral: bool
-    ) -> None:
+    def _require_sparse(self, X: Matrix, owner: str, names: npt.ArrayLike | None, integral: bool) -> None:
         outside = np.flatnonzero(~self.contains(X.data, integral) | np.isnan(X.data))
         if outside.size:
             row = int(np.searchsorted(X.indptr, outside[0], side="right")) - 1

@@ -169,7 +169,11 @@ def _check_integrals(family: Family, natural: Floats) -> None:
             family.entropy(p), -(mass * log_p).sum(), rtol=1e-5, atol=1e-6, err_msg="entropy is not -E log p"
         )
         np.testing.assert_allclose(
-            family.kl(p, q), (mass * (log_p - log_q)).sum(), rtol=1e-5, atol=1e-6, err_msg="KL is not its integral"
+            family.kl(p, q),
+            (mass * (log_p - log_q)).sum(),
+            rtol=1e-5,
+            atol=1e-6,
+            err_msg="KL is not its integral",
         )
 
 
@@ -259,9 +263,13 @@ def check_divergence(divergence: Divergence, family: str | Family = "gaussian", 
     assert np.isfinite(base).all(), "a score is not finite"
     assert (base >= 0).all(), "a score is negative"
     assert (base > 0).any(), "features that differ between classes all score 0"
-    np.testing.assert_allclose(scores(X, (codes + 1) % 3), base, rtol=1e-8, err_msg="the order of classes matters")
+    np.testing.assert_allclose(
+        scores(X, (codes + 1) % 3), base, rtol=1e-8, err_msg="the order of classes matters"
+    )
     order = np.random.default_rng(seed).permutation(6)
-    np.testing.assert_allclose(scores(X[:, order], codes), base[order], rtol=1e-8, err_msg="features interact")
+    np.testing.assert_allclose(
+        scores(X[:, order], codes), base[order], rtol=1e-8, err_msg="features interact"
+    )
     same = np.repeat(X[codes == 0], 3, axis=0)
     np.testing.assert_allclose(
         scores(same, np.arange(len(same)) % 3), 0.0, atol=1e-9, err_msg="equal classes do not score 0"

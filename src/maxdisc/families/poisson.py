@@ -27,7 +27,7 @@ class Poisson(Family):
     support = Support(0.0, lattice=True)
     n_statistics = 1
     neutral = (1.0,)
-    smoothings = tuple(Smoothing(a) for a in (0.1, 0.3, 1.0, 3.0))
+    smoothings = tuple(Smoothing(a) for a in (0.03, 0.1, 0.3, 1.0))
 
     def statistics(self, X: Matrix) -> tuple[Matrix, ...]:
         return (X,)
