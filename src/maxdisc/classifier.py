@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -27,10 +27,11 @@ from maxdisc.divergences import find_divergence, rank
 from maxdisc.explain import Explanation
 from maxdisc.families import FAMILIES, Family, find_family
 from maxdisc.folds import fold_plans
-from maxdisc.matrices import Booleans, Floats, Integers, Matrix, is_sparse
+from maxdisc.matrices import Booleans, Floats, Matrix, is_sparse
 from maxdisc.moments import ClassMoments
+from maxdisc.parameters import given_prior, given_size, given_smoothing, require_one_of
 from maxdisc.rows import ArrayRows, Folds, HashFolds, Rows
-from maxdisc.selection import FoldModels, choose, size_grid
+from maxdisc.selection import FoldModels, Rule, SelectionPath, choose, size_grid
 from maxdisc.smoothing import Smoothing
 from maxdisc.support import Support
 
@@ -121,6 +122,13 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     True
     """
 
+    classes_: npt.NDArray[np.generic]
+    families_: list[tuple[Family, slice]]
+    moments_: ClassMoments
+    path_: SelectionPath | None
+    smoothing_: Smoothing
+    n_selected_: int
+
     def __init__(
         self,
         family: str | Family = "auto",
@@ -180,7 +188,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         self.classes_, codes = np.unique(labels[kept], return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
-                f"y has only one class, {self.classes_[0]!r}: a classifier needs rows of at least two classes."
+                f"y has only one class, {self.classes_[0]!r}: a classifier needs rows of two classes or more."
             )
         plans: Sequence[Folds] = ()
         if self._must_choose:
@@ -253,8 +261,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         rows = ArrayRows(X, np.searchsorted(union, labels), len(union), weights, self._names)
         moments = rows.moments(family)[0]
         if first:
-            self.path_, self.smoothing_ = None, self._given_smoothing or family.usual_smoothing
-            self.n_selected_ = self._given_size(X.shape[1]) or X.shape[1]
+            self._keep_usual(family, X.shape[1])
         else:
             old = self.moments_.reindexed(np.searchsorted(union, self.classes_), len(union))
             moments = old + moments
@@ -286,45 +293,40 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         rows = ArrayRows(X, codes, len(self.classes_), weights, self._names)
         plans = fold_plans(self.cv, X, labels, groups, self.random_state)
         family = self.families_[0][0]
-        models = self._fold_models(rows, family, plans)
-        parts = [rows.moments(family, folds) for folds in plans]
-        smoothings = (self._given_smoothing,) if self._given_smoothing else family.smoothings
-        self.path_, self.n_selected_ = choose(
-            models,
-            parts,
-            smoothings,
-            size_grid(X.shape[1]),
-            self.rule,  # type: ignore[arg-type]  # checked
-        )
-        self.smoothing_ = self.path_.smoothing
+        self._choose(rows, family, plans)
         self._settle(family, self.moments_)
         return self
 
     def _learn(self, rows: Rows, plans: Sequence[Folds]) -> Self:
         family = self._choose_family(rows.example())
-        smoothing = self._given_smoothing
-        if not plans:
-            moments = rows.moments(family)[0]
-            self.path_, self.n_selected_ = None, self._given_size(moments.n_features)
+        if plans:
+            moments = self._choose(rows, family, plans)
         else:
-            parts = [rows.moments(family, folds) for folds in plans]
-            n_features = parts[0][0].n_features
-            size = self._given_size(n_features)
-            self.path_, self.n_selected_ = choose(
-                self._fold_models(rows, family, plans),
-                parts,
-                (smoothing,) if smoothing else family.smoothings,
-                np.array([size]) if size else size_grid(n_features),
-                self.rule,  # type: ignore[arg-type]  # checked
-                refine=size is None,
-            )
-            smoothing = self.path_.smoothing
-            # Splits may leave rows out; the model is of all of them.
-            moments = ClassMoments.total(parts[0]) if _complete(plans) else rows.moments(family)[0]
+            moments = rows.moments(family)[0]
+            self._keep_usual(family, moments.n_features)
         self.n_features_in_ = moments.n_features
-        self.smoothing_ = smoothing
         self._settle(family, moments)
         return self
+
+    def _keep_usual(self, family: Family, n_features: int) -> None:
+        """What the parameters say, or else the usual smoothing and all features."""
+        self.path_ = None
+        self.smoothing_ = given_smoothing(self.smoothing) or family.usual_smoothing
+        self.n_selected_ = given_size(self.n_features, n_features) or n_features
+
+    def _choose(self, rows: Rows, family: Family, plans: Sequence[Folds]) -> ClassMoments:
+        """Set what the folds decide; returns the moments of all rows, which are the sum of the folds'."""
+        models = FoldModels.of(rows, family, find_divergence(self.divergence), self._given_prior, plans)
+        smoothing = given_smoothing(self.smoothing)
+        size = given_size(self.n_features, models.n_features)
+        self.path_, self.n_selected_ = choose(
+            models,
+            (smoothing,) if smoothing else family.smoothings,
+            np.array([size]) if size else size_grid(models.n_features),
+            cast(Rule, self.rule),
+        )
+        self.smoothing_ = self.path_.smoothing
+        return models.total()
 
     def _settle(self, family: Family, moments: ClassMoments) -> None:
         """Rank, and set the decision, from all the rows: the choices have been made."""
@@ -342,72 +344,27 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
                 f"{self.n_selected_} of {moments.n_features} features kept, {self.smoothing_}"
             )
 
-    def _fold_models(self, rows: Rows, family: Family, plans: Sequence[Folds]) -> FoldModels:
-        return FoldModels(rows, family, find_divergence(self.divergence), self._given_prior, plans)
-
     # ------------------------------------------------------------------ parameters and data
 
     def _check_parameters(self) -> None:
-        for name, allowed in (
-            ("structure", ("independent",)),
-            ("evidence", ("raw",)),
-            ("rule", ("best", "one_se")),
-        ):
-            if getattr(self, name) not in allowed:
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} is not available: use {' or '.join(map(repr, allowed))}."
-                )
-        if self.redundancy != 0:
-            raise ValueError(f"redundancy={self.redundancy!r} is not available: use 0.")
-        if self.unlabelled is not None:
-            raise ValueError("unlabelled rows are not available: drop them and leave unlabelled=None.")
+        require_one_of("structure", self.structure, ("independent",))
+        require_one_of("evidence", self.evidence, ("raw",))
+        require_one_of("rule", self.rule, ("best", "one_se"))
+        require_one_of("redundancy", self.redundancy, (0,))
+        require_one_of("unlabelled", self.unlabelled, (None,))
         if self.family != "auto":
             find_family(self.family)
         find_divergence(self.divergence)
-        self._given_size(None)
-        _ = self._given_smoothing
-
-    @property
-    def _given_smoothing(self) -> Smoothing | None:
-        if isinstance(self.smoothing, Smoothing):
-            return self.smoothing
-        if isinstance(self.smoothing, numbers.Real) and not isinstance(self.smoothing, bool):
-            return Smoothing(float(self.smoothing))
-        if self.smoothing != "auto":
-            raise ValueError(f"smoothing must be 'auto', a number or a Smoothing, got {self.smoothing!r}.")
-        return None
-
-    def _given_size(self, n_features: int | None) -> int | None:
-        """The number of features asked for; None for "auto"."""
-        size = self.n_features
-        if isinstance(size, str) and size in ("auto", "all"):
-            return None if size == "auto" else n_features
-        if isinstance(size, numbers.Integral) and not isinstance(size, bool) and size >= 1:
-            if n_features is not None and size > n_features:
-                raise ValueError(f"n_features={size} is more than the {n_features} features of X.")
-            return int(size)
-        if isinstance(size, numbers.Real) and not isinstance(size, numbers.Integral) and 0 < size <= 1:
-            return None if n_features is None else max(1, int(np.ceil(float(size) * n_features)))
-        raise ValueError(
-            "n_features must be 'auto', 'all', a number of features of at least 1, or a share above 0 and "
-            f"at most 1, got {size!r}."
-        )
+        given_size(self.n_features)
+        given_smoothing(self.smoothing)
 
     @property
     def _must_choose(self) -> bool:
-        return self.n_features == "auto" or self._given_smoothing is None
+        return self.n_features == "auto" or given_smoothing(self.smoothing) is None
 
     @property
     def _given_prior(self) -> Floats | None:
-        if self.prior is None:
-            return None
-        prior = np.asarray(self.prior, dtype=np.float64)
-        if prior.shape != self.classes_.shape or not (prior >= 0).all() or abs(prior.sum() - 1) > 1e-9:
-            raise ValueError(
-                f"prior must hold {len(self.classes_)} probabilities, one for each class in sorted order, "
-                f"that sum to 1, got {self.prior!r}."
-            )
-        return prior
+        return given_prior(self.prior, self.classes_)
 
     @property
     def _names(self) -> npt.NDArray[np.generic] | None:
@@ -423,7 +380,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         unlabelled = [i for i, label in enumerate(np.ravel(np.asarray(y, dtype=object))) if label is None]
         if unlabelled:
             raise ValueError(
-                f"y has None in {len(unlabelled)} rows, first in row {unlabelled[0]}: drop the rows without a label."
+                f"y has None in {len(unlabelled)} rows, first in row {unlabelled[0]}: drop those rows."
             )
         X, y = validate_data(
             self,
@@ -592,9 +549,3 @@ def _with_weight(
         return X, labels, weights
     kept = np.flatnonzero(weights)
     return X[kept], labels[kept], weights[kept]
-
-
-def _complete(plans: Sequence[Folds]) -> bool:
-    """Whether the first plan's folds, with the rows never held out, are all the rows."""
-    assignment: Integers | None = getattr(plans[0], "assignment", None)
-    return assignment is None or bool((assignment >= -1).all())

@@ -38,7 +38,7 @@ class LinearDecision:
     >>> import numpy as np
     >>> from maxdisc.decision import LinearDecision
     >>> from maxdisc.families import Poisson
-    >>> from maxdisc.moments import class_moments
+    >>> from maxdisc.counting import class_moments
     >>> from maxdisc.smoothing import Smoothing
     >>> X = np.array([[4.0, 1.0], [1.0, 1.0]])
     >>> moments = class_moments(Poisson().statistics, X, np.array([0, 1]), 2)

@@ -76,7 +76,8 @@ def run(task: Task, say: Callable[[str], None] = print) -> dict[str, float]:
     n, d = task.X.shape
     say(f"\n{task.title}")
     say(f"  {n:,} rows, {d:,} features, {len(np.unique(task.y))} classes")
-    ours, theirs = [], []
+    ours: list[float] = []
+    theirs: list[float] = []
     for train, test in FOLDS.split(task.X, task.y):
         for model, scores in ((MaxDiscClassifier(), ours), (task.peer, theirs)):
             scores.append(model.fit(task.X[train], task.y[train]).score(task.X[test], task.y[test]))

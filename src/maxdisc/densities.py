@@ -48,7 +48,7 @@ class ClassDensities:
     >>> import numpy as np
     >>> from maxdisc.densities import estimate
     >>> from maxdisc.families import Poisson
-    >>> from maxdisc.moments import class_moments
+    >>> from maxdisc.counting import class_moments
     >>> from maxdisc.smoothing import Smoothing
     >>> X = np.array([[2.0, 0.0], [4.0, 0.0], [1.0, 0.0]])
     >>> moments = class_moments(Poisson().statistics, X, np.array([0, 0, 1]), 2)
@@ -188,7 +188,7 @@ def _estimate_centred(
     pseudo = smoothing.pseudo_rows(moments, sums, None)
     between = (share * (center - pooled_center) ** 2).sum(axis=0)
     spread = pseudo.pooled[1] + between
-    informative = (total > 0) & (spread > _rounding(moments, center, share))
+    informative = (total > 0) & (spread > _rounding(moments, center))
     pseudo = _with_least_spread(pseudo, spread)
 
     def densities(source: ClassMoments) -> ClassDensities:
@@ -211,7 +211,7 @@ def _weighted_mean(center: Floats, share: Floats) -> Floats:
     return np.asarray(heaviest + (share * (center - heaviest)).sum(axis=0))
 
 
-def _rounding(moments: ClassMoments, center: Floats, share: Floats) -> Floats:
+def _rounding(moments: ClassMoments, center: Floats) -> Floats:
     """The variance that rounding alone can produce: below it a feature is constant, shape (D,)."""
     eps = np.finfo(np.float64).eps
     about_origin = moments.sums[1].sum(axis=0) / np.maximum(

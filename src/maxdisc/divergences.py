@@ -204,8 +204,8 @@ def rank(
         part = np.asarray(divergence(densities), dtype=np.float64)
         if part.shape != scores[block].shape or not np.isfinite(part).all():
             raise ValueError(
-                f"the divergence {getattr(divergence, '__name__', divergence)!r} must give one finite score for "
-                f"each feature: shape {scores[block].shape}, got shape {part.shape}"
+                f"the divergence {getattr(divergence, '__name__', divergence)!r} must give one finite score "
+                f"for each feature: shape {scores[block].shape}, got shape {part.shape}"
                 f"{'' if np.isfinite(part).all() else ' with NaN or infinity'}."
             )
         scores[block] = part

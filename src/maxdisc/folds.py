@@ -74,8 +74,8 @@ def fold_plans(
     if isinstance(cv, Iterable) and not isinstance(cv, str):
         return _of_splits(cv, kept, len(labels))
     raise ValueError(
-        "cv must be a number of folds, a splitter, an iterable of (train, test) indices, 'holdout' or 'hash', "
-        f"got {cv!r}."
+        "cv must be a number of folds, a splitter, an iterable of (train, test) indices, 'holdout' or "
+        f"'hash', got {cv!r}."
     )
 
 

@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from maxdisc.counting import Membership, fold_moments
 from maxdisc.decision import LinearDecision, Sweep, sweep
 from maxdisc.families import Family
 from maxdisc.matrices import Floats, Integers, Matrix, blocks, is_sparse
-from maxdisc.moments import ClassMoments, Membership, fold_moments
+from maxdisc.moments import ClassMoments
 
 #: A row with this fold is never held out: it is always among the training rows.
 ALWAYS_TRAINING = -1
@@ -31,6 +32,10 @@ class Folds(Protocol):
     @property
     def count(self) -> int:
         """V, the number of folds."""
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether some rows are neither held out nor trained on."""
 
     def of(self, X: Matrix, start: int) -> Integers:
         """The fold of each row of a batch whose first row is number ``start``; shape (n,)."""
@@ -50,6 +55,10 @@ class FixedFolds:
 
     assignment: Integers
     count: int
+
+    @property
+    def leaves_out(self) -> bool:
+        return bool((self.assignment == LEFT_OUT).any())
 
     def of(self, X: Matrix, start: int) -> Integers:
         return self.assignment[start : start + X.shape[0]]
@@ -75,7 +84,11 @@ class HashFolds:
 
     count: int
 
-    def of(self, X: Matrix, start: int = 0) -> Integers:
+    @property
+    def leaves_out(self) -> bool:
+        return False
+
+    def of(self, X: Matrix, start: int = 0) -> Integers:  # noqa: ARG002  # content alone decides
         return (row_hashes(X) % np.uint64(self.count)).astype(np.intp)
 
 
@@ -121,7 +134,7 @@ class Rows(Protocol):
         """Some of the rows, from which a family can be chosen."""
 
     def moments(self, family: Family, folds: Folds | None = None) -> list[ClassMoments]:
-        """Moments of the rows of each fold, then of the rows that are never held out: ``count + 1`` of them."""
+        """Moments of the rows of each fold, then of those never held out: ``count + 1`` of them."""
 
     def sweep(
         self, decision_of: Callable[[int], LinearDecision], sizes: Integers, folds: Folds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -145,6 +146,8 @@ class FoldModels:
         Of the models.
     plans : sequence of Folds
         One, if the folds share out the rows; several, if splits overlap, each with a pass of its own.
+    parts : sequence of list of ClassMoments
+        For each plan, the moments of its folds and of the rows never held out.
     """
 
     rows: Rows
@@ -152,30 +155,49 @@ class FoldModels:
     divergence: Divergence
     prior: Floats | None
     plans: Sequence[Folds]
+    parts: Sequence[list[ClassMoments]]
 
-    def path(
-        self, moments: Sequence[list[ClassMoments]], sizes: Integers, smoothing: Smoothing
-    ) -> SelectionPath:
+    @classmethod
+    def of(
+        cls,
+        rows: Rows,
+        family: Family,
+        divergence: Divergence,
+        prior: Floats | None,
+        plans: Sequence[Folds],
+    ) -> FoldModels:
+        """Count the moments of every fold, in one pass for each plan."""
+        return cls(rows, family, divergence, prior, plans, [rows.moments(family, p) for p in plans])
+
+    @property
+    def n_features(self) -> int:
+        """D, the number of features."""
+        return self.parts[0][0].n_features
+
+    def total(self) -> ClassMoments:
+        """The moments of all the rows; splits that leave some out take a pass of their own."""
+        if any(folds.leaves_out for folds in self.plans):
+            return self.rows.moments(self.family)[0]
+        return ClassMoments.total(self.parts[0])
+
+    def path(self, sizes: Integers, smoothing: Smoothing) -> SelectionPath:
         """Sweep the held-out rows of every fold."""
         sweeps: list[Sweep] = []
-        for folds, parts in zip(self.plans, moments, strict=True):
-
-            def decision_of(fold: int, parts: list[ClassMoments] = parts) -> LinearDecision:
-                training = ClassMoments.total(m for f, m in enumerate(parts) if f != fold)
-                order = rank(self.family, training, smoothing, self.divergence, self.prior).order
-                return LinearDecision.of(self.family, training, smoothing, order[: sizes[-1]], self.prior)
-
+        for folds, parts in zip(self.plans, self.parts, strict=True):
+            decision_of = partial(self._decision, parts, sizes, smoothing)
             sweeps += self.rows.sweep(decision_of, sizes, folds)
         return SelectionPath.of(sizes, sweeps, smoothing)
 
+    def _decision(
+        self, parts: list[ClassMoments], sizes: Integers, smoothing: Smoothing, fold: int
+    ) -> LinearDecision:
+        training = ClassMoments.total(part for f, part in enumerate(parts) if f != fold)
+        order = rank(self.family, training, smoothing, self.divergence, self.prior).order
+        return LinearDecision.of(self.family, training, smoothing, order[: sizes[-1]], self.prior)
+
 
 def choose(
-    models: FoldModels,
-    moments: Sequence[list[ClassMoments]],
-    smoothings: Sequence[Smoothing],
-    sizes: Integers,
-    rule: Rule = "best",
-    refine: bool = True,
+    models: FoldModels, smoothings: Sequence[Smoothing], sizes: Integers, rule: Rule = "best"
 ) -> tuple[SelectionPath, int]:
     """The path of the best smoothing, and the number of features the rule picks on it.
 
@@ -183,24 +205,20 @@ def choose(
     ----------
     models : FoldModels
         What is fitted and tried on the folds.
-    moments : sequence of list of ClassMoments
-        For each plan, the moments of its folds and of the rows never held out.
     smoothings : sequence of Smoothing
-        Candidates; ties go to the earlier one.
+        Candidates, compared on some of the sizes; ties go to the earlier one.
     sizes : ndarray of shape (S,)
-        Numbers of features to try.
+        Numbers of features to try; where there are several, the best one's neighbourhood is then tried
+        more finely.
     rule : {"best", "one_se"}
         How K is picked; see :meth:`SelectionPath.best_size`.
-    refine : bool
-        Whether to look again, more finely, around the best.
     """
-    coarse = sizes if len(smoothings) == 1 else sizes[np.unique(np.r_[: len(sizes) : 4, len(sizes) - 1])]
-    paths = [models.path(moments, coarse, smoothing) for smoothing in smoothings]
+    coarse = sizes if len(smoothings) == 1 else np.union1d(sizes[::4], sizes[-1:])
+    paths = [models.path(coarse, smoothing) for smoothing in smoothings]
     best = max(paths, key=lambda path: path.mean_accuracy.max())
     if len(coarse) < len(sizes):
-        best = models.path(moments, sizes, best.smoothing)
-    if refine:
-        further = between(best.sizes, best.best_position(rule))
-        if len(further):
-            best = best.joined(models.path(moments, further, best.smoothing))
+        best = models.path(sizes, best.smoothing)
+    further = between(best.sizes, best.best_position(rule))
+    if len(further):
+        best = best.joined(models.path(further, best.smoothing))
     return best, best.best_size(rule)

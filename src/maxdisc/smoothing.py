@@ -92,7 +92,7 @@ class Smoothing:
 
 @dataclass(frozen=True, eq=False)
 class PseudoRows:
-    """The same pseudo-rows for every class: their number (D,), their mean (L, D), and the data's mean (L, D)."""
+    """Pseudo-rows, alike for every class: their number (D,), their mean and the data's mean (L, D)."""
 
     number: Floats
     mean: Floats

@@ -15,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from maxdisc.counting import class_moments
 from maxdisc.decision import LinearDecision
 from maxdisc.densities import ClassDensities, estimate
 from maxdisc.divergences import Divergence, rank
 from maxdisc.families import Family, find_family
 from maxdisc.matrices import Floats, Matrix, is_sparse
-from maxdisc.moments import ClassMoments, class_moments
+from maxdisc.moments import ClassMoments
 from maxdisc.rows import ArrayRows, FixedFolds, HashFolds, Rows
 from maxdisc.smoothing import Smoothing
 

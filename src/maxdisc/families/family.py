@@ -14,14 +14,14 @@ from maxdisc.support import Support
 
 
 class Family(ABC):
-    """A maximum-entropy family: ``log p(x) = natural . statistics(x) - log_partition(natural) + log_base(x)``.
+    """Densities ``log p(x) = natural . statistics(x) - log_partition(natural) + log_base(x)``.
 
     Families hold no data. Every method works on all classes and features at once: parameters are arrays of
     shape (L, ...), one leading entry for each statistic, and results have the shape of the rest. The paper
     writes the feature functions as phi, their expectations as mu, and the parameters as lambda, which is
     ``-natural``.
 
-    Subclasses declare the class attributes and the five abstract methods; :func:`maxdisc.testing.check_family`
+    Subclasses declare the class attributes and the abstract methods; :func:`maxdisc.testing.check_family`
     then checks every law a family must obey.
     """
 

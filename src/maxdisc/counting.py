@@ -1,0 +1,230 @@
+"""One pass over rows: which class and fold each counts towards, and the sums of their statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from maxdisc.matrices import Floats, Integers, Matrix, blocks, is_sparse, with_data
+from maxdisc.moments import ClassMoments, merged, ratio
+
+#: From a matrix to the L matrices of its statistics.
+Statistics = Callable[[Matrix], Sequence[Matrix]]
+
+
+@dataclass(frozen=True, eq=False)
+class Membership:
+    """Which rows count towards which group (a class of a fold), sorted by group.
+
+    Parameters
+    ----------
+    rows, groups : ndarray of shape (E,)
+        One entry for each (row, group) with weight.
+    weights : ndarray of shape (E,)
+        The weight of that row in that group.
+    n_groups : int
+        Number of groups.
+    """
+
+    rows: Integers
+    groups: Integers
+    weights: Floats
+    n_groups: int
+
+    @classmethod
+    def of(
+        cls,
+        labels: npt.NDArray[np.generic],
+        n_classes: int,
+        weights: Floats | None = None,
+        folds: Integers | None = None,
+        n_folds: int = 1,
+    ) -> Membership:
+        """From codes (N,) or responsibilities (N, C), row weights, and folds (negative: left out)."""
+        if labels.ndim == 1:
+            rows = np.arange(labels.shape[0])
+            classes = labels.astype(np.intp)
+            entries = np.ones(labels.shape[0])
+        else:
+            rows, classes = np.nonzero(labels)
+            entries = labels[rows, classes].astype(np.float64)
+        if weights is not None:
+            entries = entries * weights[rows]
+        fold = np.zeros(rows.shape[0], dtype=np.intp) if folds is None else folds[rows]
+        keep = (fold >= 0) & (entries != 0)
+        rows, groups, entries = rows[keep], (fold * n_classes + classes)[keep], entries[keep]
+        order = np.argsort(groups, kind="stable")
+        return cls(rows[order], groups[order], entries[order], n_folds * n_classes)
+
+    @property
+    def group_weight(self) -> Floats:
+        """Weight of each group, shape (G,)."""
+        return np.bincount(self.groups, self.weights, self.n_groups).astype(np.float64)
+
+    def indicator(self, n_rows: int, coarser: int = 1) -> Matrix:
+        """The sparse (G // coarser, N) matrix whose product with row statistics gives the group sums."""
+        shape = (self.n_groups // coarser, n_rows)
+        return sp.csr_array((self.weights, (self.groups // coarser, self.rows)), shape=shape)
+
+
+def class_moments(
+    statistics: Statistics,
+    X: Matrix,
+    labels: npt.NDArray[np.generic],
+    n_classes: int,
+    weights: Floats | None = None,
+    powers: bool = False,
+) -> ClassMoments:
+    """Moments of the rows of ``X``: see :func:`fold_moments`, with one fold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.counting import class_moments
+    >>> soft = np.array([[0.5, 0.5], [0.0, 1.0]])
+    >>> class_moments(lambda x: (x,), np.array([[2.0], [4.0]]), soft, 2).sums[0]
+    array([[1.],
+           [5.]])
+    """
+    return fold_moments(statistics, X, Membership.of(labels, n_classes, weights), n_classes, powers)[0]
+
+
+def fold_moments(
+    statistics: Statistics, X: Matrix, members: Membership, n_classes: int, powers: bool = False
+) -> list[ClassMoments]:
+    """Moments of every fold in one pass over the rows of ``X``.
+
+    Parameters
+    ----------
+    statistics : callable
+        From a matrix to L matrices of its shape; sparse from sparse.
+    X : matrix of shape (N, D)
+        Dense, where NaN is a missing cell, or CSR, which is never made dense.
+    members : Membership
+        The groups, class c of fold f being number ``f * n_classes + c``.
+    n_classes : int
+        C.
+    powers : bool
+        Whether the statistics are the powers 1..L of x, to be taken about a class's own origin.
+
+    Returns
+    -------
+    list of ClassMoments
+        One for each fold.
+    """
+    origin: Floats | None = None
+    observed: Floats | None = None
+    nonzero: Floats | None = None
+    if is_sparse(X):
+        sums, nonzero = _sparse_sums(statistics, X, members, n_classes)
+    elif powers:
+        sums, origin, observed = _centred_sums(statistics, X, members)
+    else:
+        sums, observed, nonzero = _plain_sums(statistics, X, members, n_classes)
+    if powers:
+        nonzero = None  # zero is then a number like any other
+    weight = members.group_weight
+    return [
+        ClassMoments(
+            weight[f : f + n_classes],
+            sums[:, f : f + n_classes],
+            None if origin is None else origin[f : f + n_classes],
+            None if observed is None else observed[f : f + n_classes],
+            None if nonzero is None else nonzero[f // n_classes],
+        )
+        for f in range(0, members.n_groups, n_classes)
+    ]
+
+
+def _sparse_sums(
+    statistics: Statistics, X: Matrix, members: Membership, n_classes: int
+) -> tuple[Floats, Floats]:
+    X = sp.csr_array(X)
+    indicator = members.indicator(X.shape[0])
+    planes = [statistic.astype(np.float64, copy=False) for statistic in statistics(X)]
+    sums = np.empty((len(planes), members.n_groups, X.shape[1]))
+    for out, plane in zip(sums, planes, strict=True):
+        (indicator @ plane).toarray(out=out)
+    stored = with_data(X, (X.data != 0).astype(np.float64))
+    return sums, (members.indicator(X.shape[0], n_classes) @ stored).toarray()
+
+
+@dataclass(frozen=True, eq=False)
+class _DenseBlock:
+    """Some entries of a membership with their rows' values, and sums over the groups among them."""
+
+    values: Floats
+    weights: Floats
+    starts: Integers
+    lengths: Integers
+    groups: Integers
+    missing: npt.NDArray[np.bool_] | None
+
+    def sum(self, statistic: Floats) -> Floats:
+        return np.add.reduceat(self.weights * statistic, self.starts, axis=0)
+
+    @property
+    def cells(self) -> Floats:
+        return np.add.reduceat(self.weights, self.starts, axis=0)
+
+    def spread(self, per_group: Floats) -> Floats:
+        return np.repeat(per_group, self.lengths, axis=0)
+
+
+def _dense_blocks(X: Matrix, members: Membership) -> Iterable[_DenseBlock]:
+    X = np.asarray(X)
+    for entries in blocks(members.rows.shape[0], X.shape[1]):
+        values = X[members.rows[entries]].astype(np.float64, copy=False)
+        weights = members.weights[entries, None]
+        missing = np.isnan(values)
+        some = bool(missing.any())
+        if some:
+            values = np.where(missing, 0.0, values)
+            weights = np.where(missing, 0.0, weights)
+        groups, starts, lengths = np.unique(members.groups[entries], return_index=True, return_counts=True)
+        yield _DenseBlock(values, weights, starts, lengths, groups, missing if some else None)
+
+
+def _plain_sums(
+    statistics: Statistics, X: Matrix, members: Membership, n_classes: int
+) -> tuple[Floats, Floats | None, Floats]:
+    n_features = X.shape[1]
+    sums = np.zeros((len(statistics(np.ones((0, n_features)))), members.n_groups, n_features))
+    cells, complete = np.zeros((members.n_groups, 1)), True
+    nonzero = np.zeros((members.n_groups // n_classes, n_features))
+    for block in _dense_blocks(X, members):
+        values = block.values
+        if block.missing is not None:
+            # Any value inside the support will do: its weight is 0.
+            inside = np.nanmax(np.where(block.missing, -np.inf, values), initial=-np.inf)
+            values = np.where(block.missing, inside if np.isfinite(inside) else 0.5, values)
+            cells, complete = np.broadcast_to(cells, (members.n_groups, n_features)).copy(), False
+        for out, plane in zip(sums, statistics(values), strict=True):
+            out[block.groups] += block.sum(plane)
+        cells[block.groups] += block.cells
+        np.add.at(nonzero, block.groups // n_classes, block.sum((values != 0).astype(np.float64)))
+    return sums, None if complete else cells, nonzero
+
+
+def _centred_sums(
+    statistics: Statistics, X: Matrix, members: Membership
+) -> tuple[Floats, Floats, Floats | None]:
+    """Two passes over each block while it is in cache, blocks merged about weighted origins."""
+    shape = (members.n_groups, X.shape[1])
+    sums = np.zeros((len(statistics(np.zeros((0, 1)))), *shape))
+    origin = np.zeros(shape)
+    cells, complete = np.zeros((members.n_groups, 1)), True
+    for block in _dense_blocks(X, members):
+        if block.missing is not None:
+            cells, complete = np.broadcast_to(cells, shape).copy(), False
+        center = ratio(block.sum(block.values), block.cells)
+        residual = block.values - block.spread(center)
+        fresh = np.stack([block.sum(plane) for plane in statistics(residual)])
+        old = (cells[block.groups], sums[:, block.groups], origin[block.groups])
+        sums[:, block.groups], origin[block.groups] = merged(old, (block.cells, fresh, center))
+        cells[block.groups] += block.cells
+    return sums, origin, None if complete else cells
