@@ -188,7 +188,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         self.classes_, codes = np.unique(labels[kept], return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
-                f"y has only one class, {self.classes_[0]!r}: a classifier needs rows of two classes or more."
+                f"y has only one class, {self.classes_[:1].tolist()[0]!r}: a classifier needs rows of two classes or more."
             )
         plans: Sequence[Folds] = ()
         if self._must_choose:
@@ -288,7 +288,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         X, labels, weights = self._validated(X, y, sample_weight, reset=False)
         unseen = np.setdiff1d(labels, self.classes_)
         if len(unseen):
-            raise ValueError(f"y has a label the model has not seen, {unseen[0]!r}: call partial_fit first.")
+            raise ValueError(
+                f"y has a label the model has not seen, {unseen[:1].tolist()[0]!r}: call partial_fit first."
+            )
         codes = np.searchsorted(self.classes_, labels)
         rows = ArrayRows(X, codes, len(self.classes_), weights, self._names)
         plans = fold_plans(self.cv, X, labels, groups, self.random_state)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import comb
 
@@ -12,7 +12,7 @@ import numpy as np
 from maxdisc.families import Family
 from maxdisc.matrices import Booleans, Floats, blocks
 from maxdisc.moments import ClassMoments
-from maxdisc.smoothing import PseudoRows, Smoothing
+from maxdisc.smoothing import Smoothing
 
 # A feature that is constant within every class but differs between them would have an infinite divergence.
 # Its variance within classes is taken to be this share of its whole variance: its own, never another's.
@@ -188,8 +188,10 @@ def _estimate_centred(
     pseudo = smoothing.pseudo_rows(moments, sums, None)
     between = (share * (center - pooled_center) ** 2).sum(axis=0)
     spread = pseudo.pooled[1] + between
-    informative = (total > 0) & (spread > _rounding(moments, center))
-    pseudo = _with_least_spread(pseudo, spread)
+    rounding = _rounding(moments, center)
+    informative = (total > 0) & (spread > rounding)
+    within = np.where(pseudo.mean[1] > rounding, pseudo.mean[1], LEAST_SPREAD * spread)
+    pseudo = replace(pseudo, mean=np.stack([pseudo.mean[0], within, *pseudo.mean[2:]]))
 
     def densities(source: ClassMoments) -> ClassDensities:
         own, own_sums = source.centred()
@@ -218,12 +220,6 @@ def _rounding(moments: ClassMoments, center: Floats) -> Floats:
         np.broadcast_to(moments.cells, center.shape).sum(axis=0), np.finfo(np.float64).tiny
     )
     return np.asarray(8 * eps * about_origin + (8 * eps * np.abs(center).max(axis=0)) ** 2)
-
-
-def _with_least_spread(pseudo: PseudoRows, spread: Floats) -> PseudoRows:
-    mean = pseudo.mean.copy()
-    mean[1] = np.maximum(mean[1], LEAST_SPREAD * spread)
-    return PseudoRows(pseudo.number, mean, pseudo.pooled)
 
 
 def _others(moments: ClassMoments, prior: Floats) -> ClassMoments:

@@ -57,19 +57,18 @@ def fold_plans(
     array([0, 1, 2, 0, 1, 2])
     """
     kept = np.arange(len(labels)) if kept is None else kept
-    if isinstance(cv, str):
-        if cv == "hash":
-            return [HashFolds(5)]
-        if cv == "holdout":
-            fold = dealt(labels[kept], HOLDOUT_PARTS, random_state)
-            return [FixedFolds(np.where(fold == 0, 0, ALWAYS_TRAINING), 1)]
-    elif isinstance(cv, numbers.Integral) and not isinstance(cv, bool):
+    if isinstance(cv, str) and cv == "hash":
+        return [HashFolds(5)]
+    if isinstance(cv, str) and cv == "holdout":
+        fold = dealt(labels[kept], HOLDOUT_PARTS, random_state)
+        return [FixedFolds(np.where(fold == 0, 0, ALWAYS_TRAINING), 1)]
+    if isinstance(cv, numbers.Integral) and not isinstance(cv, bool):
         if cv < 2:
             raise ValueError(f"cv must be at least 2 folds, got {cv}.")
         if groups is None:
             return [FixedFolds(dealt(labels[kept], int(cv), random_state), int(cv))]
         cv = StratifiedGroupKFold(int(cv))
-    if hasattr(cv, "split"):
+    if hasattr(cv, "split") and not isinstance(cv, str):
         return _of_splits(cv.split(X, labels, groups), kept, len(labels))
     if isinstance(cv, Iterable) and not isinstance(cv, str):
         return _of_splits(cv, kept, len(labels))

@@ -45,4 +45,4 @@ def with_data(X: Matrix, data: npt.NDArray[Any]) -> Matrix:
 
 def column_name(column: int, names: npt.ArrayLike | None = None) -> str:
     """How a message calls a column: by its name where there is one, else by its number."""
-    return f"column {column}" if names is None else f"column {np.asarray(names)[column]!r}"
+    return f"column {column}" if names is None else f"column {str(np.asarray(names)[column])!r}"

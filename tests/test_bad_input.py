@@ -1,0 +1,169 @@
+"""Bad input ends in one line that names what is wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from maxdisc import MaxDiscClassifier
+from maxdisc.testing import random_data
+
+X, y = random_data("poisson", 30, 3, 4, seed=0)
+
+
+def changed(value, row=7, column=2):
+    bad = X.copy()
+    bad[row, column] = value
+    return bad
+
+
+CASES = {
+    "nan in sparse data": (
+        lambda: MaxDiscClassifier().fit(sp.csr_array(changed(np.nan)), y),
+        "column 2 has nan in row 7",
+    ),
+    "inf in sparse data": (
+        lambda: MaxDiscClassifier().fit(sp.csr_array(changed(np.inf)), y),
+        "column 2 has inf in row 7",
+    ),
+    "inf in dense data": (lambda: MaxDiscClassifier().fit(changed(np.inf), y), "column 2 has inf in row 7"),
+    "negative counts": (
+        lambda: MaxDiscClassifier("poisson").fit(changed(-4.0), y),
+        "column 2 has -4 in row 7",
+    ),
+    "negative counts in a frame": (
+        lambda: MaxDiscClassifier("geometric").fit(pd.DataFrame(changed(-4.0), columns=list("abcd")), y),
+        "column 'c' has -4 in row 7",
+    ),
+    "one class": (lambda: MaxDiscClassifier().fit(X, np.zeros(30)), "only one class, .*two classes"),
+    "one class by weight": (
+        lambda: MaxDiscClassifier().fit(X, y, sample_weight=(y == 1).astype(float)),
+        "only one class",
+    ),
+    "no rows": (lambda: MaxDiscClassifier().fit(np.empty((0, 4)), []), "0 sample"),
+    "no columns": (lambda: MaxDiscClassifier().fit(np.empty((30, 0)), y), "0 feature"),
+    "lengths": (lambda: MaxDiscClassifier().fit(X, y[:-1]), "inconsistent numbers of samples.*30, 29"),
+    "length of weights": (
+        lambda: MaxDiscClassifier().fit(X, y, sample_weight=np.ones(29)),
+        "sample_weight.*30",
+    ),
+    "negative weights": (
+        lambda: MaxDiscClassifier().fit(X, y, sample_weight=-np.ones(30)),
+        "[Nn]egative values in.*sample_weight",
+    ),
+    "all-zero weights": (
+        lambda: MaxDiscClassifier().fit(X, y, sample_weight=np.zeros(30)),
+        "weights must contain at least one non-zero",
+    ),
+    "family": (
+        lambda: MaxDiscClassifier("poison").fit(X, y),
+        "unknown family 'poison': give one of .*'poisson'",
+    ),
+    "divergence": (
+        lambda: MaxDiscClassifier(divergence="js").fit(X, y),
+        "unknown divergence 'js': give one of 'js_gm'",
+    ),
+    "a divergence of wrong shape": (
+        lambda: MaxDiscClassifier(divergence=lambda d: d.mean).fit(X, y),
+        "one finite score for each feature",
+    ),
+    "a divergence of nan": (
+        lambda: MaxDiscClassifier(divergence=lambda d: d.mean[0, 0] * np.nan).fit(X, y),
+        "NaN or infinity",
+    ),
+    "too many features": (
+        lambda: MaxDiscClassifier(n_features=5).fit(X, y),
+        "n_features=5 is more than the 4 features",
+    ),
+    "no features": (lambda: MaxDiscClassifier(n_features=0).fit(X, y), "n_features must be"),
+    "a share above 1": (lambda: MaxDiscClassifier(n_features=1.5).fit(X, y), "n_features must be .*1.5"),
+    "features by another word": (
+        lambda: MaxDiscClassifier(n_features="most").fit(X, y),
+        "n_features must be .*'most'",
+    ),
+    "features by truth": (lambda: MaxDiscClassifier(n_features=True).fit(X, y), "n_features must be .*True"),
+    "smoothing": (lambda: MaxDiscClassifier(smoothing=-1).fit(X, y), "smoothing must be at least 0"),
+    "smoothing by word": (
+        lambda: MaxDiscClassifier(smoothing="some").fit(X, y),
+        "smoothing must be .*'some'",
+    ),
+    "flat smoothing of measurements": (
+        lambda: MaxDiscClassifier(
+            "gaussian", smoothing=__import__("maxdisc.smoothing").smoothing.Smoothing(1.0, "flat")
+        ).fit(X, y),
+        "flat smoothing target",
+    ),
+    "structure": (
+        lambda: MaxDiscClassifier(structure="joint").fit(X, y),
+        "structure='joint' is not available",
+    ),
+    "evidence": (
+        lambda: MaxDiscClassifier(evidence="calibrated").fit(X, y),
+        "evidence='calibrated' is not available",
+    ),
+    "redundancy": (lambda: MaxDiscClassifier(redundancy=0.5).fit(X, y), "redundancy=0.5 is not available"),
+    "unlabelled": (lambda: MaxDiscClassifier(unlabelled=-1).fit(X, y), "unlabelled=-1 is not available"),
+    "rule": (
+        lambda: MaxDiscClassifier(rule="two_se").fit(X, y),
+        "rule='two_se' is not available: use rule='best'",
+    ),
+    "one fold": (lambda: MaxDiscClassifier(cv=1).fit(X, y), "cv must be at least 2"),
+    "cv by another word": (lambda: MaxDiscClassifier(cv="loo").fit(X, y), "cv must be .*'loo'"),
+    "no splits": (lambda: MaxDiscClassifier(cv=[]).fit(X, y), "cv gave no splits"),
+    "prior of another length": (
+        lambda: MaxDiscClassifier(prior=[0.5, 0.5]).fit(X, y),
+        "prior must hold 3 probabilities",
+    ),
+    "prior that does not sum to 1": (lambda: MaxDiscClassifier(prior=[0.5, 0.5, 0.5]).fit(X, y), "sum to 1"),
+    "labels missing": (lambda: MaxDiscClassifier().fit(X, [None, *y[1:]]), "None in 1 rows, first in row 0"),
+    "labels that are measurements": (lambda: MaxDiscClassifier().fit(X, y + 0.5), "[Uu]nknown label type"),
+    "no labels": (lambda: MaxDiscClassifier().fit(X, None), "requires y to be passed"),
+    "text as numbers": (
+        lambda: MaxDiscClassifier().fit(np.full((30, 4), "word"), y),
+        "could not convert|must be numeric|dtype",
+    ),
+    "another width at predict": (
+        lambda: MaxDiscClassifier().fit(X, y).predict(X[:, :3]),
+        "3 features, but MaxDiscClassifier is expecting 4",
+    ),
+    "out of range at predict": (
+        lambda: MaxDiscClassifier("poisson").fit(X, y).predict(changed(-2.0)),
+        "column 2 has -2 in row 7",
+    ),
+    "zeros for gamma": (
+        lambda: MaxDiscClassifier("gamma").fit(np.where(X.min() == X, 0.0, X + 1), y),
+        "gamma family takes finite numbers greater than 0, but column",
+    ),
+    "halves for bernoulli": (
+        lambda: MaxDiscClassifier("bernoulli").fit(X * 0 + 0.5, y),
+        "bernoulli family takes integers",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_one_clear_line(case):
+    act, message = CASES[case]
+    with pytest.raises(ValueError, match=message) as error:
+        act()
+    if "maxdisc" in str(error.traceback[-1].path):
+        assert "\n" not in str(error.value)
+
+
+def test_unfitted():
+    from sklearn.exceptions import NotFittedError
+
+    for name in (
+        "predict",
+        "predict_proba",
+        "transform",
+        "explain",
+        "score_samples",
+        "predict_joint_log_proba",
+    ):
+        with pytest.raises(NotFittedError):
+            getattr(MaxDiscClassifier(), name)(X)
+    with pytest.raises(NotFittedError):
+        MaxDiscClassifier().sample(3)

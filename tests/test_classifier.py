@@ -1,0 +1,484 @@
+"""The estimator: scikit-learn's contract, peers as oracles, and its own promises."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.special import logsumexp
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.feature_selection import SelectFromModel
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from maxdisc import MaxDiscClassifier
+from maxdisc.families import FAMILIES
+from maxdisc.rows import ArrayRows, BatchRows
+from maxdisc.smoothing import Smoothing
+from maxdisc.testing import random_data
+
+families = pytest.mark.parametrize("name", FAMILIES)
+
+
+@parametrize_with_checks(
+    [MaxDiscClassifier(family) for family in ("auto", "gaussian", "exponential", "poisson")]
+)
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+# ---------------------------------------------------------------- peers as oracles
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e6])
+def test_gaussian_naive_bayes(shift):
+    X, y = load_breast_cancer(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    peer = GaussianNB(var_smoothing=0.0).fit(X, y)
+    ours = MaxDiscClassifier("gaussian", n_features="all", smoothing=0.0).fit(X + shift, y)
+    np.testing.assert_allclose(
+        ours.predict_log_proba(X + shift), peer.predict_log_proba(X), atol=1e-8 if not shift else 2e-5
+    )
+    assert (ours.predict(X + shift) == peer.predict(X)).all()
+
+
+def test_gaussian_naive_bayes_weighted_with_priors_and_batches():
+    X, y = load_iris(return_X_y=True)
+    weights = np.random.default_rng(0).random(150)
+    prior = [0.5, 0.2, 0.3]
+    peer = GaussianNB(priors=prior, var_smoothing=0.0).fit(X, y, weights)
+    ours = MaxDiscClassifier("gaussian", n_features="all", smoothing=0.0, prior=prior)
+    for i in range(0, 150, 40):
+        ours.partial_fit(X[i : i + 40], y[i : i + 40], classes=[0, 1, 2], sample_weight=weights[i : i + 40])
+    np.testing.assert_allclose(ours.predict_joint_log_proba(X), peer.predict_joint_log_proba(X), atol=1e-8)
+
+
+def equal_length_counts(seed=0, n_rows=80, n_features=12, length=30):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n_rows) % 3
+    rates = rng.dirichlet(np.ones(n_features), size=3)
+    return np.stack([rng.multinomial(length, rates[c]) for c in y]).astype(float), y
+
+
+@pytest.mark.parametrize("alpha", [0.01, 1.0, 5.0])
+def test_multinomial_naive_bayes_where_rows_have_one_length(alpha):
+    # With equal row totals and one pseudo-count for all words, Poisson rates are multinomial shares.
+    X, y = equal_length_counts()
+    peer = MultinomialNB(alpha=alpha).fit(X, y)
+    # alpha pseudo-counts for each word: in non-zero cells, divided by what such a cell holds on average.
+    amount = alpha * (X != 0).mean() / X.mean()
+    for data in (X, sp.csr_array(X)):
+        ours = MaxDiscClassifier("poisson", n_features="all", smoothing=Smoothing(amount, "flat")).fit(
+            data, y
+        )
+        np.testing.assert_allclose(ours.predict_log_proba(data), peer.predict_log_proba(X), atol=1e-8)
+
+
+def test_bernoulli_naive_bayes_without_smoothing():
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 2
+    X = (rng.random((300, 6)) < np.where(y == 1, 0.3, 0.6)[:, None]).astype(float)
+    peer = BernoulliNB(alpha=1e-12, force_alpha=True).fit(X, y)
+    ours = MaxDiscClassifier("bernoulli", n_features="all", smoothing=0.0).fit(X, y)
+    np.testing.assert_allclose(ours.predict_log_proba(X), peer.predict_log_proba(X), atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("name", "frozen"),
+    [
+        ("exponential", lambda x: stats.expon(scale=x.mean())),
+        ("poisson", lambda x: stats.poisson(x.mean())),
+        ("geometric", lambda x: stats.geom(1 / (1 + x.mean()), loc=-1)),
+        ("gaussian", lambda x: stats.norm(x.mean(), x.std())),
+        ("bernoulli", lambda x: stats.bernoulli(x.mean())),
+        ("gamma", lambda x: stats.gamma(*stats.gamma.fit(x, floc=0))),
+        ("beta", lambda x: stats.beta(*stats.beta.fit(x, floc=0, fscale=1))),
+    ],
+)
+def test_score_samples_is_the_log_density_of_the_mixture(name, frozen):
+    X, y = random_data(name, 90, 3, 3, seed=1)
+    model = MaxDiscClassifier(name, n_features="all", smoothing=0.0).fit(X, y)
+    log_p = np.zeros((90, 3))
+    for c in range(3):
+        for j in range(3):
+            dist = frozen(X[y == c, j])
+            log_p[:, c] += dist.logpmf(X[:, j]) if hasattr(dist.dist, "pmf") else dist.logpdf(X[:, j])
+    expected = logsumexp(log_p + np.log(1 / 3), axis=1)
+    np.testing.assert_allclose(model.score_samples(X), expected, rtol=1e-5, atol=1e-5)
+
+
+# ---------------------------------------------------------------- one model however it is fed
+
+
+@settings(max_examples=25)
+@given(st.data())
+def test_any_batching_is_fit(data):
+    name = data.draw(st.sampled_from(list(FAMILIES)))
+    X, y = random_data(name, 60, 4, 5, seed=data.draw(st.integers(0, 50)))
+    labels = np.array(["d", "b", "c", "a"])[y]
+    cuts = sorted(data.draw(st.sets(st.integers(1, 59), max_size=5)))
+    model = MaxDiscClassifier(name, n_features=3, smoothing=0.5)
+    whole = clone(model).fit(X, labels)
+    order = np.array(data.draw(st.permutations(range(60))))
+    for a, b in zip([0, *cuts], [*cuts, 60], strict=True):
+        model.partial_fit(X[order[a:b]], labels[order[a:b]])
+    np.testing.assert_array_equal(model.classes_, whole.classes_)
+    np.testing.assert_allclose(model.scores_, whole.scores_, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(model.predict_joint_log_proba(X), whole.predict_joint_log_proba(X), rtol=1e-8)
+
+
+def test_integer_counts_are_learnt_bit_for_bit_in_any_batches():
+    X, y = random_data("poisson", 60, 3, 5, seed=2)
+    a = MaxDiscClassifier("poisson", n_features="all", smoothing=1.0).fit(X, y)
+    b = MaxDiscClassifier("poisson", smoothing=1.0)
+    for i in range(60):
+        b.partial_fit(sp.csr_array(X[i : i + 1]), y[i : i + 1])
+    np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
+
+
+def test_new_classes_may_appear_and_promised_ones_may_not():
+    X, y = random_data("gaussian", 60, 3, 4, seed=3)
+    model = MaxDiscClassifier("gaussian", smoothing=1.0)
+    model.partial_fit(X[y == 1], y[y == 1])
+    model.partial_fit(X[y == 0], y[y == 0], classes=[0, 7])
+    assert model.classes_.tolist() == [0, 1, 7]
+    assert (model.predict(X[y == 0]) != 7).all()
+    assert (model.predict_proba(X)[:, 2] == 0).all()
+    assert np.isfinite(model.predict_proba(X)).all()
+    model.partial_fit(X[y == 2], y[y == 2])
+    assert model.classes_.tolist() == [0, 1, 2, 7]
+
+
+def test_partial_fit_after_fit_keeps_what_fit_chose():
+    X, y = random_data("poisson", 90, 3, 12, seed=4)
+    model = MaxDiscClassifier("poisson").fit(X[:60], y[:60])
+    kept, smoothing = model.n_selected_, model.smoothing_
+    model.partial_fit(X[60:], y[60:])
+    assert (model.n_selected_, model.smoothing_) == (kept, smoothing)
+    again = MaxDiscClassifier("poisson", n_features=kept, smoothing=smoothing).fit(X, y)
+    np.testing.assert_array_equal(model.predict_proba(X), again.predict_proba(X))
+
+
+def test_a_stream_chooses_when_told():
+    X, y = random_data("poisson", 90, 3, 12, seed=5)
+    stream = MaxDiscClassifier("poisson")
+    for i in range(0, 90, 30):
+        stream.partial_fit(X[i : i + 30], y[i : i + 30])
+    assert stream.n_selected_ == 12
+    assert stream.path_ is None
+    stream.choose_n_features(X, y)
+    whole = MaxDiscClassifier("poisson").fit(X, y)
+    assert stream.n_selected_ == whole.n_selected_
+    assert stream.smoothing_ == whole.smoothing_
+    np.testing.assert_array_equal(stream.predict_proba(X), whole.predict_proba(X))
+    with pytest.raises(ValueError, match="has not seen, 9"):
+        stream.choose_n_features(X, np.where(y == 0, 9, y))
+
+
+@families
+def test_rows_in_batches_are_fit_with_hash_folds(name):
+    X, y = random_data(name, 90, 3, 8, seed=6)
+    labels = np.array(["x", "y", "z"])
+    whole = MaxDiscClassifier(name, cv="hash").fit(X, labels[y])
+    rows = BatchRows(lambda: [(X[i : i + 13], y[i : i + 13]) for i in range(0, 90, 13)], 3)
+    model = MaxDiscClassifier(name).fit_rows(rows, labels)
+    assert model.n_selected_ == whole.n_selected_
+    assert model.smoothing_ == whole.smoothing_
+    np.testing.assert_allclose(model.predict_proba(X), whole.predict_proba(X), rtol=1e-8, atol=1e-12)
+
+
+def test_the_seam_checks_its_arguments():
+    X, y = random_data("gaussian", 20, 2, 3)
+    rows = ArrayRows(X, y, 2)
+    with pytest.raises(ValueError, match="rows have 2 classes, but classes names 3"):
+        MaxDiscClassifier().fit_rows(rows, ["a", "b", "c"])
+    with pytest.raises(ValueError, match="cv='hash' or a number"):
+        MaxDiscClassifier(cv="holdout").fit_rows(rows, ["a", "b"])
+
+
+# ---------------------------------------------------------------- symmetries
+
+
+@families
+def test_permuting_rows_features_or_classes_permutes_the_answer(name):
+    X, y = random_data(name, 80, 3, 7, seed=7)
+    rng = np.random.default_rng(0)
+    model = MaxDiscClassifier(name, n_features=4, smoothing=1.0)
+    base = clone(model).fit(X, y)
+    rows, columns, renamed = rng.permutation(80), rng.permutation(7), np.array([2, 0, 1])
+    proba = base.predict_proba(X)
+    by_rows = clone(model).fit(X[rows], y[rows])
+    np.testing.assert_allclose(by_rows.predict_proba(X), proba, rtol=1e-7, atol=1e-12)
+    by_columns = clone(model).fit(X[:, columns], y)
+    np.testing.assert_allclose(by_columns.predict_proba(X[:, columns]), proba, rtol=1e-7, atol=1e-12)
+    np.testing.assert_array_equal(columns[by_columns.ranking_], base.ranking_)
+    by_classes = clone(model).fit(X, renamed[y])
+    np.testing.assert_allclose(by_classes.predict_proba(X)[:, renamed], proba, rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", [n for n, f in FAMILIES.items() if f.preserves_zero])
+def test_sparse_is_dense(name):
+    X, y = random_data(name, 90, 3, 8, seed=8)
+    X[::3, ::2] = 0
+    dense = MaxDiscClassifier(name).fit(X, y)
+    for container in (sp.csr_array, sp.csc_array, sp.csr_matrix, sp.csc_matrix, sp.coo_array):
+        for dtype in (np.float64, np.float32):
+            data = container(X.astype(dtype))
+            sparse = MaxDiscClassifier(name).fit(data, y)
+            same = MaxDiscClassifier(name).fit(X.astype(dtype), y)
+            assert sparse.n_selected_ == same.n_selected_
+            np.testing.assert_allclose(
+                sparse.predict_proba(data), same.predict_proba(X.astype(dtype)), atol=1e-8
+            )
+        np.testing.assert_allclose(dense.predict_proba(container(X)), dense.predict_proba(X), atol=1e-8)
+
+
+def test_wide_and_odd_sparse_indices():
+    X, y = random_data("poisson", 40, 2, 6, seed=9)
+    expected = MaxDiscClassifier("poisson", smoothing=1.0).fit(X, y).predict_proba(X)
+    wide = sp.csr_array(X)
+    wide = sp.csr_array(
+        (wide.data, wide.indices.astype(np.int64), wide.indptr.astype(np.int64)), shape=X.shape
+    )
+    doubled = sp.coo_array(
+        (np.r_[X.ravel(), X.ravel()] / 2, np.tile(np.indices(X.shape).reshape(2, -1), 2)), shape=X.shape
+    )
+    backwards = sp.csr_array(X[:, ::-1])[:, ::-1].tocsr()
+    for data in (wide, doubled, backwards):
+        got = MaxDiscClassifier("poisson", smoothing=1.0).fit(data, y).predict_proba(data)
+        np.testing.assert_allclose(got, expected, rtol=1e-9)
+
+
+def test_auto_takes_poisson_for_counts_and_gaussian_otherwise():
+    X, y = random_data("poisson", 40, 2, 6)
+    assert MaxDiscClassifier().fit(sp.csr_array(X), y).families_[0][0].name == "poisson"
+    assert MaxDiscClassifier().fit(X, y).families_[0][0].name == "gaussian"
+    assert MaxDiscClassifier().fit(sp.csr_array(X - 3), y).families_[0][0].name == "gaussian"
+
+
+# ---------------------------------------------------------------- data of all kinds
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [np.array(["no", "yes"]), np.array([3, -7]), np.array([True, False]), np.array(["é", "b"], dtype=object)],
+    ids=["str", "int", "bool", "object"],
+)
+def test_labels(labels):
+    X, y = random_data("gaussian", 60, 2, 4, seed=10)
+    model = MaxDiscClassifier().fit(X, labels[y])
+    predicted = model.predict(X)
+    assert predicted.dtype == np.unique(labels).dtype
+    assert set(predicted.tolist()) <= set(labels.tolist())
+    assert (model.classes_ == np.unique(labels)).all()
+    assert (model.predict(X) == labels[y]).mean() > 0.6
+
+
+def test_frames():
+    data = load_iris(as_frame=True)
+    base = MaxDiscClassifier().fit(data.data.to_numpy(), data.target)
+    pandas = MaxDiscClassifier().fit(data.data, data.target)
+    polars_frame = pl.from_dict({name: data.data[name].to_numpy() for name in data.data.columns})
+    polars = MaxDiscClassifier().fit(polars_frame, data.target.to_numpy())
+    for model, frame in ((pandas, data.data), (polars, polars_frame)):
+        assert model.feature_names_in_.tolist() == list(data.data.columns)
+        np.testing.assert_array_equal(model.predict_proba(frame), base.predict_proba(data.data.to_numpy()))
+        names = model.get_feature_names_out().tolist()
+        assert names == [data.data.columns[j] for j in np.sort(model.ranking_[: model.n_selected_])]
+    with pytest.raises(ValueError, match="feature names"):
+        pandas.predict(data.data.rename(columns={"petal length (cm)": "length"}))
+    out = pandas.set_output(transform="pandas").transform(data.data)
+    assert isinstance(out, pd.DataFrame)
+    assert list(out.columns) == names
+
+
+def test_read_only_memory_maps_are_left_alone(tmp_path):
+    X, y = random_data("gaussian", 60, 3, 5, seed=11)
+    np.save(tmp_path / "x.npy", X.astype(np.float32))
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    model = MaxDiscClassifier().fit(mapped, y)
+    np.testing.assert_allclose(
+        model.predict_proba(mapped),
+        MaxDiscClassifier().fit(X.astype(np.float32), y).predict_proba(X.astype(np.float32)),
+    )
+
+
+def test_missing_cells_are_no_evidence():
+    X, y = load_iris(return_X_y=True)
+    rng = np.random.default_rng(0)
+    holes = np.where(rng.random(X.shape) < 0.3, np.nan, X)
+    model = MaxDiscClassifier().fit(holes, y)
+    assert np.isfinite(model.predict_proba(holes)).all()
+    assert model.score(X, y) > 0.9
+    nothing = model.predict_proba(np.full((1, 4), np.nan))
+    np.testing.assert_allclose(nothing[0], model.class_prior_, rtol=1e-12)
+    all_missing = holes.copy()
+    all_missing[:, 2] = np.nan
+    again = MaxDiscClassifier(n_features="all").fit(all_missing, y)
+    assert again.scores_[2] == 0
+    assert np.isfinite(again.predict_proba(X)).all()
+
+
+def test_weights_are_repetitions_and_zero_weight_is_absence():
+    X, y = random_data("gaussian", 60, 3, 6, seed=12)
+    times = np.random.default_rng(0).integers(0, 4, 60)
+    a = MaxDiscClassifier(cv="hash").fit(X, y, sample_weight=times)
+    b = MaxDiscClassifier(cv="hash").fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    assert a.n_selected_ == b.n_selected_
+    np.testing.assert_allclose(a.predict_proba(X), b.predict_proba(X), rtol=1e-8, atol=1e-12)
+    labels = np.where(times == 0, "never", y.astype(str))
+    assert "never" not in MaxDiscClassifier().fit(X, labels, sample_weight=times).classes_
+
+
+def test_float32_rows_far_from_zero_are_predicted_as_their_float64_copies():
+    rng = np.random.default_rng(0)
+    y = np.arange(400) % 2
+    X = (1e4 + rng.normal(size=(400, 3)) + 0.5 * y[:, None]).astype(np.float32)
+    a = MaxDiscClassifier("gaussian", n_features="all", smoothing=0.0).fit(X, y)
+    b = MaxDiscClassifier("gaussian", n_features="all", smoothing=0.0).fit(X.astype(np.float64), y)
+    np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X.astype(np.float64)))
+
+
+# ---------------------------------------------------------------- what it can do beside predicting
+
+
+@families
+def test_explanations_are_exact(name):
+    X, y = random_data(name, 60, 3, 6, seed=13)
+    model = MaxDiscClassifier(name, n_features=4).fit(X, y)
+    explanation = model.explain(X[:9])
+    np.testing.assert_array_equal(explanation.total, model.predict_joint_log_proba(X[:9]))
+    np.testing.assert_allclose(
+        explanation.prior + explanation.contributions.sum(axis=2), explanation.total, rtol=1e-9, atol=1e-9
+    )
+    assert explanation.names.tolist() == [f"x{j}" for j in model.ranking_[:4]]
+    first, second = np.sort(explanation.total[0])[::-1][:2]
+    prior = explanation.prior[np.argsort(-explanation.total[0])[:2]]
+    odds = sum(value for _, value in explanation.top(0, n=4))
+    np.testing.assert_allclose(odds + prior[0] - prior[1], first - second, rtol=1e-8, atol=1e-9)
+
+
+def test_explaining_sparse_rows():
+    X, y = random_data("poisson", 60, 3, 6, seed=14)
+    model = MaxDiscClassifier().fit(sp.csr_array(X), y)
+    np.testing.assert_allclose(
+        model.explain(sp.csr_array(X)).contributions, model.explain(X).contributions, rtol=1e-12
+    )
+
+
+@families
+def test_samples_come_from_the_model(name):
+    X, y = random_data(name, 300, 3, 4, seed=15)
+    model = MaxDiscClassifier(name, n_features="all", smoothing=1.0, random_state=0).fit(X, y)
+    drawn, labels = model.sample(3000)
+    assert drawn.shape == (3000, 4)
+    assert FAMILIES[name].support.contains(drawn).all()
+    np.testing.assert_allclose(np.bincount(labels) / 3000, 1 / 3, atol=0.05)
+    again = MaxDiscClassifier(name, n_features="all", smoothing=1.0).fit(drawn, labels)
+    for mine, theirs in zip(again.moments_.sums, model.moments_.sums, strict=True):
+        if name != "gaussian":
+            spread = np.abs(theirs / 100).max()
+            np.testing.assert_allclose(
+                mine / again.moments_.weight[:, None], theirs / 100, atol=0.25 * (1 + spread)
+            )
+    assert (model.sample(5, y=2)[1] == 2).all()
+    with pytest.raises(ValueError, match="9 is not a class"):
+        model.sample(5, y=9)
+    np.testing.assert_array_equal(model.sample(4)[0], model.sample(4)[0])
+
+
+def test_it_is_a_selector():
+    data = load_breast_cancer()
+    model = MaxDiscClassifier(n_features=7).fit(data.data, data.target)
+    assert model.transform(data.data).shape == (569, 7)
+    assert model.get_support().sum() == 7
+    np.testing.assert_array_equal(np.sort(model.ranking_[:7]), model.get_support(indices=True))
+    assert model.transform(sp.csr_array(data.data)).shape == (569, 7)
+    np.testing.assert_allclose(model.feature_importances_.sum(), 1.0)
+    assert (model.feature_importances_ > 0).sum() == 7
+    picked = SelectFromModel(model, prefit=True, threshold=-np.inf, max_features=3).transform(data.data)
+    np.testing.assert_array_equal(picked, data.data[:, np.sort(model.ranking_[:3])])
+    assert model.inverse_transform(model.transform(data.data)).shape == data.data.shape
+
+
+def test_it_works_where_estimators_work():
+    data = load_breast_cancer()
+    pipeline = make_pipeline(StandardScaler(), MaxDiscClassifier())
+    assert cross_val_score(pipeline, data.data, data.target, cv=3).mean() > 0.92
+    search = GridSearchCV(
+        MaxDiscClassifier(), {"divergence": ["js_gm", "jeffreys", "kl"], "rule": ["best", "one_se"]}, cv=3
+    ).fit(data.data, data.target)
+    assert search.best_score_ > 0.92
+    model = MaxDiscClassifier().fit(data.data, data.target)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.predict_proba(data.data), model.predict_proba(data.data))
+    assert "MaxDiscClassifier" in model._repr_html_()
+
+
+def test_one_se_keeps_fewer():
+    data = load_breast_cancer()
+    best = MaxDiscClassifier(rule="best").fit(data.data, data.target)
+    fewer = MaxDiscClassifier(rule="one_se").fit(data.data, data.target)
+    assert fewer.n_selected_ <= best.n_selected_
+    assert fewer.n_selected_ == fewer.path_.best_size("one_se")
+
+
+@pytest.mark.parametrize(
+    ("asked", "kept"), [("all", 30), (1, 1), (30, 30), (0.5, 15), (1.0, 30), (0.01, 1), (np.int64(4), 4)]
+)
+def test_how_many_features(asked, kept):
+    data = load_breast_cancer()
+    model = MaxDiscClassifier(n_features=asked, smoothing=1.0).fit(data.data, data.target)
+    assert model.n_selected_ == kept
+    assert model.path_ is None
+    assert len(model.decision_.columns) == kept
+
+
+def test_a_users_divergence_ranks():
+    data = load_breast_cancer()
+
+    def spread_of_means(densities):
+        return densities.mean[0].var(axis=0)
+
+    model = MaxDiscClassifier(divergence=spread_of_means, n_features=3, smoothing=1.0).fit(
+        data.data, data.target
+    )
+    means = np.stack([data.data[data.target == c].mean(axis=0) for c in (0, 1)])
+    np.testing.assert_array_equal(model.ranking_, np.argsort(-means.var(axis=0), kind="stable"))
+
+
+def test_priors_move_the_answer_by_their_log_odds():
+    X, y = load_iris(return_X_y=True)
+    base = MaxDiscClassifier(n_features="all", smoothing=1.0).fit(X, y)
+    tilted = MaxDiscClassifier(n_features="all", smoothing=1.0, prior=[0.98, 0.01, 0.01]).fit(X, y)
+    np.testing.assert_allclose(
+        tilted.predict_joint_log_proba(X) - base.predict_joint_log_proba(X),
+        np.tile(np.log(np.array([0.98, 0.01, 0.01]) * 3), (150, 1)),
+        rtol=1e-6,
+    )
+    np.testing.assert_array_equal(tilted.class_prior_, [0.98, 0.01, 0.01])
+
+
+def test_verbose_says_what_was_chosen(capsys):
+    X, y = random_data("gaussian", 40, 2, 5)
+    MaxDiscClassifier(verbose=1).fit(X, y)
+    assert "gaussian densities, 2 classes" in capsys.readouterr().out
+
+
+def test_extreme_values_are_predicted_without_nan():
+    X, y = random_data("gaussian", 60, 3, 4, seed=16)
+    model = MaxDiscClassifier().fit(X, y)
+    far = np.array([[1e150, -1e150, 1e100, 0.0], [1e-300, 0.0, -0.0, 1e300]])
+    for values in (model.predict_proba(far[:1]), model.predict_log_proba(X * 1e60)):
+        assert not np.isnan(values).any()

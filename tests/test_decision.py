@@ -1,0 +1,174 @@
+"""The linear decision, and every K in one sweep."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from maxdisc.counting import class_moments
+from maxdisc.decision import LinearDecision, sweep
+from maxdisc.densities import estimate
+from maxdisc.families import FAMILIES, Gaussian, Poisson
+from maxdisc.smoothing import Smoothing
+from maxdisc.testing import random_data
+
+families = pytest.mark.parametrize("name", FAMILIES)
+
+
+def fitted(name, X, codes, n_classes, columns=None, prior=None):
+    family = FAMILIES[name]
+    moments = class_moments(family.statistics, X, codes, n_classes, powers=family.translates)
+    columns = np.arange(X.shape[1]) if columns is None else columns
+    return moments, LinearDecision.of(family, moments, Smoothing(1.0), columns, prior)
+
+
+@families
+def test_scores_are_log_prior_plus_log_densities(name):
+    family = FAMILIES[name]
+    X, codes = random_data(name, 60, 3, 5, seed=1)
+    columns = np.array([4, 0, 2])
+    moments, decision = fitted(name, X, codes, 3, columns)
+    densities = estimate(family, moments, Smoothing(1.0))
+    each = family.log_density(X[:, None] - densities.origin, densities.natural)
+    base = family.log_base(X)
+    expected = np.log(1 / 3) + (each - base[:, None])[:, :, columns].sum(axis=2)
+    np.testing.assert_allclose(decision.scores(X), expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(decision.log_base(X), base[:, columns].sum(axis=1))
+
+
+@families
+def test_contributions_sum_to_scores(name):
+    X, codes = random_data(name, 30, 3, 5, seed=2)
+    X[3, 1] = np.nan
+    _, decision = fitted(name, X, codes, 3, np.array([3, 1, 0]))
+    total = decision.log_prior + decision.contributions(X).sum(axis=2)
+    np.testing.assert_allclose(total, decision.scores(X), rtol=1e-12, atol=1e-9)
+    assert (decision.contributions(X)[3, :, 1] == 0).all()
+
+
+@families
+def test_a_missing_cell_is_as_if_the_feature_were_not_kept(name):
+    X, codes = random_data(name, 60, 3, 4, seed=3)
+    _, decision = fitted(name, X, codes, 3)
+    _, without = fitted(name, X, codes, 3, np.array([0, 1, 3]))
+    holes = X.copy()
+    holes[:, 2] = np.nan
+    np.testing.assert_allclose(decision.scores(holes), without.scores(X), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(decision.log_base(holes), without.log_base(X))
+
+
+@pytest.mark.parametrize("name", [n for n, f in FAMILIES.items() if f.preserves_zero])
+def test_sparse_rows_score_as_dense_ones(name):
+    X, codes = random_data(name, 60, 3, 6, seed=4)
+    X[::2, :3] = 0
+    _, dense = fitted(name, X, codes, 3)
+    _, sparse = fitted(name, sp.csr_array(X), codes, 3)
+    for decision in (dense, sparse):
+        for container in (sp.csr_array, sp.csr_matrix, sp.csc_array):
+            np.testing.assert_allclose(
+                decision.scores(container(X).tocsr()), dense.scores(X), rtol=1e-9, atol=1e-9
+            )
+
+
+def test_predictions_keep_their_digits_at_a_million_sd():
+    rng = np.random.default_rng(0)
+    codes = np.arange(200) % 2
+    small = rng.normal(size=(200, 3)) + 0.3 * codes[:, None]
+    _, near = fitted("gaussian", small, codes, 2)
+    _, far = fitted("gaussian", small + 1e6, codes, 2)
+    # The shift itself rounds the data to 1e-10; nothing more may be lost.
+    np.testing.assert_allclose(far.scores(small + 1e6), near.scores(small), atol=1e-8)
+
+
+def exact_task(seed, n_rows=40, n_classes=3, n_features=7):
+    """Weights and baselines that are small dyadic numbers: sums are exact in any order, so ties are ties."""
+    rng = np.random.default_rng(seed)
+    weights = rng.integers(-2, 3, size=(1, n_classes, n_features)) / 4
+    baseline = rng.integers(-1, 2, size=(n_classes, n_features)) / 4
+    columns = rng.permutation(n_features)
+    decision = LinearDecision(
+        Poisson(), columns, np.zeros(n_features), weights, baseline, np.zeros(n_classes)
+    )
+    return (
+        decision,
+        rng.integers(0, 3, size=(n_rows, n_features)).astype(float),
+        rng.integers(0, n_classes, n_rows),
+    )
+
+
+@given(st.integers(0, 10_000))
+def test_the_path_is_predicting_again_for_each_size_ties_included(seed):
+    decision, X, codes = exact_task(seed)
+    sizes = np.arange(1, 8)
+    weights = np.random.default_rng(seed).integers(1, 4, len(X)).astype(float)
+    for data in (X, sp.csr_array(X)):
+        swept = sweep(decision, data, codes, weights, sizes)
+        for s, size in enumerate(sizes):
+            scores = decision.first(int(size)).scores(data)
+            assert swept.correct[s] == weights @ (scores.argmax(axis=1) == codes)
+            log_p = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+            np.testing.assert_allclose(swept.loss[s], -weights @ log_p[np.arange(len(X)), codes])
+
+
+def test_there_are_ties_in_the_tie_test():
+    tied = 0
+    for seed in range(20):
+        decision, X, _ = exact_task(seed)
+        scores = decision.first(2).scores(X)
+        tied += int(((scores == scores.max(axis=1, keepdims=True)).sum(axis=1) > 1).sum())
+    assert tied > 50
+
+
+@families
+def test_the_path_on_real_densities(name):
+    X, codes = random_data(name, 90, 3, 12, seed=5)
+    X[4, 3] = np.nan
+    _, decision = fitted(name, X, codes, 3, np.random.default_rng(0).permutation(12))
+    sizes = np.array([1, 2, 5, 12])
+    swept = sweep(decision, X, codes, np.ones(90), sizes)
+    for s, size in enumerate(sizes):
+        assert swept.correct[s] == (decision.first(int(size)).scores(X).argmax(axis=1) == codes).sum()
+
+
+def test_soft_labels_in_the_sweep_are_expected_counts():
+    X, codes = random_data("poisson", 40, 3, 4, seed=6)
+    _, decision = fitted("poisson", X, codes, 3)
+    sizes = np.array([1, 4])
+    hard = sweep(decision, X, codes, np.ones(40), sizes)
+    soft = sweep(decision, X, np.eye(3)[codes], np.ones(40), sizes)
+    np.testing.assert_allclose(soft.correct, hard.correct)
+    np.testing.assert_allclose(soft.loss, hard.loss)
+
+
+def test_a_class_that_cannot_be_is_never_predicted_and_its_loss_is_finite():
+    X, codes = random_data("gaussian", 40, 2, 3, seed=7)
+    _, decision = fitted("gaussian", X, codes, 3)
+    assert np.isneginf(decision.scores(X)[:, 2]).all()
+    swept = sweep(decision, X, np.full(40, 2), np.ones(40), np.array([3]))
+    assert swept.correct[0] == 0
+    assert np.isfinite(swept.loss).all()
+
+
+def test_row_blocks_do_not_show(monkeypatch):
+    X, codes = random_data("gaussian", 50, 3, 4, seed=8)
+    _, decision = fitted("gaussian", X, codes, 3)
+    whole = decision.scores(X), sweep(decision, X, codes, np.ones(50), np.array([2, 4]))
+    monkeypatch.setattr(
+        "maxdisc.decision.row_blocks", lambda X, _: [slice(i, i + 7) for i in range(0, X.shape[0], 7)]
+    )
+    np.testing.assert_allclose(decision.scores(X), whole[0], rtol=1e-12)
+    swept = sweep(decision, X, codes, np.ones(50), np.array([2, 4]))
+    np.testing.assert_array_equal(swept.correct, whole[1].correct)
+    np.testing.assert_allclose(swept.loss, whole[1].loss)
+    np.testing.assert_allclose(decision.scores(sp.csr_array(X)), whole[0], rtol=1e-9)
+
+
+def test_about_zero_is_the_same_decision():
+    X, codes = random_data("gaussian", 50, 3, 4, seed=9)
+    _, decision = fitted("gaussian", X + 10, codes, 3)
+    assert decision.origin.any()
+    np.testing.assert_allclose(decision.about_zero().scores(X + 10), decision.scores(X + 10), rtol=1e-9)
+    assert decision.about_zero().family == Gaussian()
