@@ -8,6 +8,8 @@ import pytest
 import scipy.sparse as sp
 
 from maxdisc import MaxDiscClassifier
+from maxdisc.rows import ArrayRows
+from maxdisc.smoothing import Smoothing
 from maxdisc.testing import random_data
 
 X, y = random_data("poisson", 30, 3, 4, seed=0)
@@ -90,9 +92,7 @@ CASES = {
         "smoothing must be .*'some'",
     ),
     "flat smoothing of measurements": (
-        lambda: MaxDiscClassifier(
-            "gaussian", smoothing=__import__("maxdisc.smoothing").smoothing.Smoothing(1.0, "flat")
-        ).fit(X, y),
+        lambda: MaxDiscClassifier("gaussian", smoothing=Smoothing(1.0, "flat")).fit(X, y),
         "flat smoothing target",
     ),
     "structure": (
@@ -117,7 +117,10 @@ CASES = {
         "prior must hold 3 probabilities",
     ),
     "prior that does not sum to 1": (lambda: MaxDiscClassifier(prior=[0.5, 0.5, 0.5]).fit(X, y), "sum to 1"),
-    "labels missing": (lambda: MaxDiscClassifier().fit(X, [None, *y[1:]]), "None in 1 rows, first in row 0"),
+    "labels missing": (
+        lambda: MaxDiscClassifier().fit(X, [None, *y[1:]]),
+        "no label .* in 1 rows, first in row 0",
+    ),
     "labels that are measurements": (lambda: MaxDiscClassifier().fit(X, y + 0.5), "[Uu]nknown label type"),
     "no labels": (lambda: MaxDiscClassifier().fit(X, None), "requires y to be passed"),
     "text as numbers": (
@@ -135,6 +138,38 @@ CASES = {
     "zeros for gamma": (
         lambda: MaxDiscClassifier("gamma").fit(np.where(X.min() == X, 0.0, X + 1), y),
         "gamma family takes finite numbers greater than 0, but column",
+    ),
+    "splits that are not pairs": (lambda: MaxDiscClassifier(cv=[1, 2, 3]).fit(X, y), "pairs of row numbers"),
+    "splits out of range": (lambda: MaxDiscClassifier(cv=[([0, 1], [99])]).fit(X, y), "below 30"),
+    "a prior of words": (
+        lambda: MaxDiscClassifier(prior="even").fit(X, y),
+        "prior must hold 3 probabilities",
+    ),
+    "labels not available": (
+        lambda: MaxDiscClassifier().fit(X, pd.Series([pd.NA, *y[1:]])),
+        "first in row 0",
+    ),
+    "labels not numbers": (lambda: MaxDiscClassifier().fit(X, np.r_[np.nan, y[1:]]), "first in row 0"),
+    "codes out of range": (lambda: ArrayRows(X, y + 1, 3), "codes from 0 to 2"),
+    "too few codes": (lambda: ArrayRows(X, y[:5], 3), "30 codes"),
+    "weights of rows": (lambda: ArrayRows(X, y, 3, -np.ones(30)), "30 finite numbers"),
+    "classes out of order": (
+        lambda: MaxDiscClassifier().fit_rows(ArrayRows(X, y, 3), [2, 1, 0]),
+        "sorted order",
+    ),
+    "rows without weight": (
+        lambda: MaxDiscClassifier(smoothing=1.0, n_features=1).fit_rows(
+            ArrayRows(X, y, 3, np.zeros(30)), [0, 1, 2]
+        ),
+        "no weight",
+    ),
+    "one fold of rows": (
+        lambda: MaxDiscClassifier(cv=1).fit_rows(ArrayRows(X, y, 3), [0, 1, 2]),
+        "cv='hash' or",
+    ),
+    "several labels to draw": (
+        lambda: MaxDiscClassifier().fit(X, y).sample(2, y=[0, 1]),
+        "y must be one label",
     ),
     "halves for bernoulli": (
         lambda: MaxDiscClassifier("bernoulli").fit(X * 0 + 0.5, y),

@@ -479,6 +479,209 @@ def test_verbose_says_what_was_chosen(capsys):
 def test_extreme_values_are_predicted_without_nan():
     X, y = random_data("gaussian", 60, 3, 4, seed=16)
     model = MaxDiscClassifier().fit(X, y)
-    far = np.array([[1e150, -1e150, 1e100, 0.0], [1e-300, 0.0, -0.0, 1e300]])
-    for values in (model.predict_proba(far[:1]), model.predict_log_proba(X * 1e60)):
+    far = np.array([[1e139, -1e139, 1e100, 0.0], [1e-300, 0.0, -0.0, -1e139]])
+    for values in (model.predict_proba(far), model.predict_log_proba(X * 1e60), model.score_samples(far)):
         assert not np.isnan(values).any()
+
+
+def test_values_beyond_double_precision_are_refused_by_name():
+    X, y = random_data("gaussian", 60, 2, 3, seed=17)
+    model = MaxDiscClassifier().fit(X, y)
+    huge = X.copy()
+    huge[4, 1] = 1e200
+    for act in (lambda: MaxDiscClassifier().fit(huge, y), lambda: model.predict(huge)):
+        with pytest.raises(ValueError, match=r"at most 1e\+140, but column 1 has 1e\+200 in row 4"):
+            act()
+    with pytest.raises(ValueError, match="column 0 are too small to be squared"):
+        MaxDiscClassifier().fit(X * 1e-165, y)
+    with pytest.raises(ValueError, match="too large to be summed"):
+        MaxDiscClassifier("poisson", smoothing=1.0, n_features=1).fit(np.abs(X) * 1e10, y, np.full(60, 1e306))
+
+
+def test_a_feature_that_tells_some_classes_apart_exactly_leaves_the_others_alone():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], [30, 170, 100])
+    X = np.column_stack([(y == 2) * 1.0, rng.normal(size=300) + 3 * (y == 0)])
+    only_second = MaxDiscClassifier("gaussian", smoothing=0.0, n_features="all").fit(
+        X[y < 2][:, 1:], y[y < 2]
+    )
+    for smoothing in (0.0, 0.1, 1.0, 100.0):
+        model = MaxDiscClassifier("gaussian", smoothing=smoothing, n_features="all").fit(X, y)
+        assert (model.predict(X)[y == 2] == 2).all()
+        explanation = model.explain(X)
+        np.testing.assert_allclose(
+            explanation.prior + explanation.contributions.sum(axis=2), explanation.total, rtol=1e-9
+        )
+        if smoothing == 0.0:
+            assert (model.predict(X)[y < 2] == only_second.predict(X[y < 2][:, 1:])).mean() > 0.99
+
+
+@pytest.mark.parametrize("distance", [1e6, 1e8, 1e9])
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
+def test_a_far_class_does_not_blur_two_near_ones(distance, container):
+    rng = np.random.default_rng(0)
+    y = np.arange(600) % 3
+    X = rng.normal(size=(600, 1)) + np.array([0.0, 2.0, distance])[y][:, None]
+    model = MaxDiscClassifier("gaussian", smoothing=0.0, n_features="all").fit(container(X), y)
+    near = y < 2
+    peer = GaussianNB(var_smoothing=0.0).fit(X[near], y[near])
+    odds = np.diff(model.predict_joint_log_proba(container(X))[near][:, :2], axis=1)
+    np.testing.assert_allclose(odds, np.diff(peer.predict_joint_log_proba(X[near]), axis=1), atol=1e-6)
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e6, 1e8])
+def test_full_sparse_columns_far_from_zero_keep_their_digits(offset):
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 2
+    X = rng.normal(size=(300, 3)) + 0.5 * y[:, None] + offset
+    X[:, 2] = np.where(rng.random(300) < 0.9, 0.0, X[:, 2])
+    dense = MaxDiscClassifier("gaussian", smoothing=0.1, n_features="all").fit(X, y)
+    sparse = MaxDiscClassifier("gaussian", smoothing=0.1, n_features="all").fit(sp.csr_array(X), y)
+    for model in (dense, sparse):
+        for data in (X, sp.csr_array(X)):
+            np.testing.assert_allclose(
+                model.predict_joint_log_proba(data), dense.predict_joint_log_proba(X), atol=1e-6
+            )
+
+
+def test_a_constant_sparse_column_scores_zero_however_many_rows_and_weights():
+    rng = np.random.default_rng(0)
+    X = sp.csr_array(np.column_stack([np.full(20_000, 1 / 3), rng.normal(size=20_000)]))
+    y = rng.integers(0, 2, 20_000)
+    model = MaxDiscClassifier("gaussian", smoothing=0.1, n_features="all").fit(X, y, rng.random(20_000))
+    assert model.scores_[0] == 0.0
+
+
+def test_duplicate_entries_are_one_cell_and_float32_is_squared_in_float64():
+    X, y = random_data("hurdle", 60, 3, 5, seed=18)
+    whole = sp.csr_array(X)
+    halves = sp.csr_array(
+        (np.repeat(whole.data / 2, 2), np.repeat(whole.indices, 2), 2 * whole.indptr), shape=X.shape
+    )
+    assert not halves.has_canonical_format
+    stored = halves.nnz
+    for name in ("hurdle", "poisson", "gaussian"):
+        model = MaxDiscClassifier(name, cv="hash").fit(halves, y)
+        base = MaxDiscClassifier(name, cv="hash").fit(X, y)
+        np.testing.assert_allclose(model.predict_proba(halves), base.predict_proba(X), rtol=1e-8)
+        np.testing.assert_allclose(model.score_samples(halves), base.score_samples(X), rtol=1e-8)
+    assert halves.nnz == stored, "the caller's matrix was changed"
+    single = sp.csr_array((X * 1e10).astype(np.float32))
+    a = MaxDiscClassifier("gaussian", smoothing=1.0, n_features="all").fit(single, y)
+    b = MaxDiscClassifier("gaussian", smoothing=1.0, n_features="all").fit(single.toarray(), y)
+    np.testing.assert_allclose(
+        a.predict_joint_log_proba(single), b.predict_joint_log_proba(single.toarray()), atol=1e-8
+    )
+
+
+@pytest.mark.parametrize("name", ["gamma", "beta"])
+def test_a_sparse_matrix_without_zeros_is_as_good_as_a_dense_one(name):
+    X, y = random_data(name, 60, 3, 4, seed=19)
+    dense = MaxDiscClassifier(name).fit(X, y)
+    sparse = MaxDiscClassifier(name).fit(sp.csr_array(X), y)
+    np.testing.assert_allclose(sparse.predict_proba(sp.csr_array(X)), dense.predict_proba(X), rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("poisson", 0.0), ("bernoulli", 1.0), ("beta", 0.25), ("gaussian", 5.0), ("gamma", 2.0)],
+)
+def test_a_feature_without_variation_is_drawn_as_it_is_and_does_not_count(name, value):
+    X, y = random_data(name, 60, 2, 3, seed=20)
+    base = MaxDiscClassifier(name, smoothing=1.0, n_features="all").fit(X, y)
+    X[:, 1] = value
+    model = MaxDiscClassifier(name, smoothing=1.0, n_features="all").fit(X, y)
+    np.testing.assert_allclose(model.sample(50)[0][:, 1], value)
+    other = X.copy()
+    other[:, 1] = 0.5 if name == "beta" else (1.0 - value if name == "bernoulli" else value + 4)
+    np.testing.assert_array_equal(model.score_samples(other), model.score_samples(X))
+    assert model.scores_[1] == 0.0
+    assert base.scores_[1] > 0.0
+
+
+def test_a_refused_batch_leaves_the_model_as_it_was():
+    X, y = random_data("gaussian", 60, 2, 3, seed=21)
+    model = MaxDiscClassifier("gaussian", smoothing=1.0, n_features="all", prior=[0.5, 0.5]).partial_fit(X, y)
+    before = model.predict_proba(X)
+    for bad_X, bad_y, message in (
+        (X[:1], [9], "prior must hold 3"),
+        (X * np.inf, y, "has"),
+        (X, np.array(["a", "b"])[y], "all of one type"),
+        (X, np.where(y == 0, np.nan, 1.0), "no label"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.partial_fit(bad_X, bad_y)
+        np.testing.assert_array_equal(model.predict_proba(X), before)
+        assert model.classes_.tolist() == [0, 1]
+
+
+def test_unsolved_densities_are_reported_and_do_not_count():
+    from sklearn.exceptions import ConvergenceWarning
+
+    from maxdisc.families import Gamma
+
+    class Stubborn(Gamma):
+        def solved(self, natural, mean):
+            return super().solved(natural, mean) & (mean[0] < 100)
+
+    X, y = random_data("gamma", 60, 2, 3, seed=22)
+    frame = pd.DataFrame(X * [1.0, 1e6, 1.0], columns=["a", "b", "c"])
+    with pytest.warns(ConvergenceWarning, match="1 features, first column 'b'"):
+        model = MaxDiscClassifier(Stubborn(), smoothing=1.0, n_features="all").fit(frame, y)
+    assert model.scores_[1] == 0.0
+    without = MaxDiscClassifier("gamma", smoothing=1.0, n_features="all").fit(X[:, [0, 2]], y)
+    np.testing.assert_allclose(model.predict_proba(frame), without.predict_proba(X[:, [0, 2]]), rtol=1e-9)
+
+
+def test_ties_in_the_ranking_do_not_hang_on_rounding():
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 2, (100, 40)).astype(float), rng.integers(0, 3, 100)
+    model = MaxDiscClassifier("gaussian", smoothing=1.0, n_features="all").fit(X, y)
+    for _ in range(10):
+        order = rng.permutation(100)
+        again = clone(model).fit(X[order], y[order])
+        np.testing.assert_array_equal(again.ranking_, model.ranking_)
+
+
+def test_weights_have_no_unit_where_nothing_is_smoothed():
+    X, y = random_data("poisson", 60, 2, 4, seed=23)
+    base = MaxDiscClassifier("poisson", smoothing=0.0, n_features="all").fit(X, y)
+    for unit in (1e-12, 1e-3, 1e9):
+        scaled = clone(base).fit(X, y, np.full(60, unit))
+        np.testing.assert_allclose(
+            scaled.predict_joint_log_proba(X), base.predict_joint_log_proba(X), rtol=1e-9
+        )
+    path = MaxDiscClassifier("poisson", smoothing=0.0, cv="holdout", rule="one_se")
+    sizes = {clone(path).fit(X, y, np.full(60, unit)).n_selected_ for unit in (1e-4, 1.0, 1e4)}
+    assert len(sizes) == 1
+
+
+def test_many_folds_and_folds_without_training_rows():
+    from sklearn.model_selection import LeaveOneOut
+
+    X, y = random_data("gaussian", 40, 2, 5, seed=24)
+    few = MaxDiscClassifier("gaussian", smoothing=1.0, cv=LeaveOneOut()).fit(X, y)
+    assert few.path_.accuracy.shape[0] == 40
+    assert MaxDiscClassifier(cv=1000).fit(X, y).path_.accuracy.shape[0] == 40
+    with pytest.raises(ValueError, match="no fold has both rows to train on"):
+        MaxDiscClassifier("gaussian", cv="hash").fit(np.ones((20, 2)), np.arange(20) % 2)
+
+
+def test_groups_stay_together_or_are_refused():
+    X, y = random_data("gaussian", 60, 2, 4, seed=25)
+    groups = np.arange(60) // 6
+    model = MaxDiscClassifier("gaussian", cv="holdout", random_state=0).fit(X, y, groups=groups)
+    assert model.path_.weight[0] % 6 == 0
+    with pytest.raises(ValueError, match="cannot keep groups together"):
+        MaxDiscClassifier("gaussian", cv="hash").fit(X, y, groups=groups)
+
+
+def test_metadata_routing():
+    import sklearn
+    from sklearn.model_selection import cross_validate
+
+    X, y = random_data("gaussian", 60, 2, 4, seed=26)
+    weights = np.random.default_rng(0).random(60)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = MaxDiscClassifier().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        cross_validate(model, X, y, params={"sample_weight": weights}, cv=3)

@@ -157,7 +157,7 @@ def test_row_blocks_do_not_show(monkeypatch):
     _, decision = fitted("gaussian", X, codes, 3)
     whole = decision.scores(X), sweep(decision, X, codes, np.ones(50), np.array([2, 4]))
     monkeypatch.setattr(
-        "maxdisc.decision.row_blocks", lambda X, _: [slice(i, i + 7) for i in range(0, X.shape[0], 7)]
+        "maxdisc.decision.row_blocks", lambda n, *_: [slice(i, i + 7) for i in range(0, n, 7)]
     )
     np.testing.assert_allclose(decision.scores(X), whole[0], rtol=1e-12)
     swept = sweep(decision, X, codes, np.ones(50), np.array([2, 4]))
@@ -170,5 +170,5 @@ def test_about_zero_is_the_same_decision():
     X, codes = random_data("gaussian", 50, 3, 4, seed=9)
     _, decision = fitted("gaussian", X + 10, codes, 3)
     assert decision.origin.any()
-    np.testing.assert_allclose(decision.about_zero().scores(X + 10), decision.scores(X + 10), rtol=1e-9)
-    assert decision.about_zero().family == Gaussian()
+    np.testing.assert_allclose(decision.about_zero.scores(X + 10), decision.scores(X + 10), rtol=1e-9)
+    assert decision.about_zero.family == Gaussian()

@@ -116,7 +116,12 @@ def test_a_fixed_size_with_automatic_smoothing_is_tried_at_that_size():
 def path(accuracy):
     accuracy = np.asarray(accuracy, dtype=float)
     return SelectionPath(
-        np.arange(1, accuracy.shape[1] + 1), accuracy, 1 - accuracy, np.ones(len(accuracy)), Smoothing(1.0)
+        np.arange(1, accuracy.shape[1] + 1),
+        accuracy,
+        1 - accuracy,
+        np.ones(len(accuracy)),
+        np.ones(len(accuracy)),
+        Smoothing(1.0),
     )
 
 
@@ -127,8 +132,9 @@ def test_rules():
     # The standard error at the best is 0.03: 0.80 lies outside, with a wider spread it would not.
     assert two.best_size("one_se") == 3
     assert path([[0.70, 0.80, 0.80], [0.70, 0.80, 0.90]]).best_size("one_se") == 2
+    ten = np.array([10.0])
     single = SelectionPath(
-        np.array([1, 2]), np.array([[0.8, 0.9]]), np.zeros((1, 2)), np.array([10.0]), Smoothing(1.0)
+        np.array([1, 2]), np.array([[0.8, 0.9]]), np.zeros((1, 2)), ten, ten, Smoothing(1.0)
     )
     np.testing.assert_allclose(single.standard_error, np.sqrt([0.16 / 10, 0.09 / 10]))
     assert single.best_size("one_se") == 2
@@ -221,5 +227,4 @@ def test_choose_prefers_fewer_features_at_equal_accuracy():
     codes = np.arange(100) % 2
     X = np.column_stack([10.0 * codes + rng.normal(size=100), rng.normal(size=(100, 30))])
     models = FoldModels.of(ArrayRows(X, codes, 2), FAMILIES["gaussian"], js_gm, None, fold_plans(5, X, codes))
-    _, size = choose(models, (Smoothing(1.0),), size_grid(31))
-    assert size == 1
+    assert choose(models, (Smoothing(1.0),), size_grid(31)).size == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import warnings
 from collections.abc import Sequence
 from typing import Any, Self, cast
 
@@ -10,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
@@ -23,15 +25,23 @@ from sklearn.utils.validation import (
 
 from maxdisc.decision import LinearDecision
 from maxdisc.densities import class_prior, density_blocks
-from maxdisc.divergences import find_divergence, rank
+from maxdisc.divergences import FeatureRanking, find_divergence, rank
 from maxdisc.explain import Explanation
 from maxdisc.families import FAMILIES, Family, find_family
 from maxdisc.folds import fold_plans
-from maxdisc.matrices import Booleans, Floats, Matrix, is_sparse
+from maxdisc.matrices import Booleans, Floats, Integers, Matrix, canonical, column_name, is_sparse
 from maxdisc.moments import ClassMoments
-from maxdisc.parameters import given_prior, given_size, given_smoothing, require_one_of
+from maxdisc.parameters import (
+    given_prior,
+    given_size,
+    given_smoothing,
+    require_labels,
+    require_one_of,
+    require_representable,
+    sorted_union,
+)
 from maxdisc.rows import ArrayRows, Folds, HashFolds, Rows
-from maxdisc.selection import FoldModels, Rule, SelectionPath, choose, size_grid
+from maxdisc.selection import Choice, FoldModels, Rule, SelectionPath, choose, size_grid
 from maxdisc.smoothing import Smoothing
 from maxdisc.support import Support
 
@@ -128,6 +138,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     path_: SelectionPath | None
     smoothing_: Smoothing
     n_selected_: int
+    _model_now: tuple[FeatureRanking, LinearDecision] | None
 
     def __init__(
         self,
@@ -185,17 +196,13 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         self._check_parameters()
         X, labels, weights = self._validated(X, y, sample_weight, reset=True)
         kept = np.flatnonzero(weights)
-        self.classes_, codes = np.unique(labels[kept], return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y has only one class, {self.classes_[:1].tolist()[0]!r}: a classifier needs rows of two classes or more."
-            )
+        classes, codes = np.unique(labels[kept], return_inverse=True)
         plans: Sequence[Folds] = ()
         if self._must_choose:
             plans = fold_plans(self.cv, X, labels, groups, self.random_state, kept)
         X, labels, weights = _with_weight(X, labels, weights)
-        rows = ArrayRows(X, codes, len(self.classes_), weights, self._names)
-        return self._learn(rows, plans)
+        rows = ArrayRows(X, codes, len(classes), weights, self._names)
+        return self._learn(rows, plans, classes)
 
     def fit_rows(self, rows: Rows, classes: npt.ArrayLike) -> Self:
         """Learn from any source of rows: the seam for streams and engines.
@@ -214,13 +221,17 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             result does not depend on the order or the chunks in which rows come.
         """
         self._check_parameters()
-        self.classes_ = np.asarray(classes)
-        if len(self.classes_) != rows.n_classes:
-            raise ValueError(f"rows have {rows.n_classes} classes, but classes names {len(self.classes_)}.")
-        if not (self.cv == "hash" or isinstance(self.cv, numbers.Integral)):
+        labels = np.asarray(classes)
+        if labels.ndim != 1 or not np.array_equal(labels, np.unique(labels)):
+            raise ValueError(f"classes must be labels in sorted order, each once, got {classes!r}.")
+        if len(labels) != rows.n_classes:
+            raise ValueError(f"rows have {rows.n_classes} classes, but classes names {len(labels)}.")
+        if not (isinstance(self.cv, numbers.Integral) and int(self.cv) >= 2) and self.cv != "hash":
             raise ValueError(f"a source of rows takes cv='hash' or a number of folds, got cv={self.cv!r}.")
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
         count = 5 if self.cv == "hash" else int(self.cv)
-        return self._learn(rows, [HashFolds(count)] if self._must_choose else ())
+        return self._learn(rows, [HashFolds(count)] if self._must_choose else (), labels)
 
     def partial_fit(
         self,
@@ -254,19 +265,18 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         self._check_parameters()
         first = not hasattr(self, "moments_")
         X, labels, weights = _with_weight(*self._validated(X, y, sample_weight, reset=first))
-        known = [np.unique(labels)] + ([] if classes is None else [np.unique(np.asarray(classes))])
-        known += [] if first else [self.classes_]
-        union = np.unique(np.concatenate(known))
+        union = sorted_union(
+            labels, *([] if classes is None else [classes]), *([] if first else [self.classes_])
+        )
         family = self._choose_family(X) if first else self.families_[0][0]
         rows = ArrayRows(X, np.searchsorted(union, labels), len(union), weights, self._names)
         moments = rows.moments(family)[0]
-        if first:
-            self._keep_usual(family, X.shape[1])
-        else:
-            old = self.moments_.reindexed(np.searchsorted(union, self.classes_), len(union))
-            moments = old + moments
-        self.classes_ = union
-        self._settle(family, moments)
+        require_representable(moments, family.translates, self._names)
+        choice = self._usual(family, X.shape[1]) if first else self._choice
+        if not first:
+            positions = np.searchsorted(union, self.classes_)
+            moments = self.moments_.reindexed(positions, len(union)) + moments
+        self._remember(family, moments, union, choice)
         return self
 
     def choose_n_features(
@@ -285,66 +295,130 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             This estimator, with ``path_``, ``n_selected_`` and, if "auto", ``smoothing_`` chosen anew.
         """
         check_is_fitted(self)
+        self._check_parameters()
         X, labels, weights = self._validated(X, y, sample_weight, reset=False)
         unseen = np.setdiff1d(labels, self.classes_)
         if len(unseen):
             raise ValueError(
                 f"y has a label the model has not seen, {unseen[:1].tolist()[0]!r}: call partial_fit first."
             )
+        kept = np.flatnonzero(weights)
+        plans = fold_plans(self.cv, X, labels, groups, self.random_state, kept)
+        X, labels, weights = _with_weight(X, labels, weights)
         codes = np.searchsorted(self.classes_, labels)
         rows = ArrayRows(X, codes, len(self.classes_), weights, self._names)
-        plans = fold_plans(self.cv, X, labels, groups, self.random_state)
         family = self.families_[0][0]
-        self._choose(rows, family, plans)
-        self._settle(family, self.moments_)
+        choice = self._choose(self._fold_models(rows, family, plans, self.classes_))
+        self._remember(family, self.moments_, self.classes_, choice)
         return self
 
-    def _learn(self, rows: Rows, plans: Sequence[Folds]) -> Self:
+    def _learn(self, rows: Rows, plans: Sequence[Folds], classes: npt.NDArray[np.generic]) -> Self:
+        if len(classes) < 2:
+            raise ValueError(
+                f"y has only one class, {classes.tolist()[0]!r}: a classifier needs two classes or more."
+            )
         family = self._choose_family(rows.example())
         if plans:
-            moments = self._choose(rows, family, plans)
+            models = self._fold_models(rows, family, plans, classes)
+            for part in models.parts[0]:
+                require_representable(part, family.translates, self._names)
+            choice, moments = self._choose(models), models.total()
+            del models
         else:
             moments = rows.moments(family)[0]
-            self._keep_usual(family, moments.n_features)
-        self.n_features_in_ = moments.n_features
-        self._settle(family, moments)
+            require_representable(moments, family.translates, self._names)
+            choice = self._usual(family, moments.n_features)
+        if not moments.weight.any():
+            raise ValueError("the rows have no weight: at least one must weigh more than 0.")
+        model = self._modelled(family, moments, classes, choice)
+        self._remember(family, moments, classes, choice)
+        self._model_now = model
         return self
 
-    def _keep_usual(self, family: Family, n_features: int) -> None:
+    def _usual(self, family: Family, n_features: int) -> Choice:
         """What the parameters say, or else the usual smoothing and all features."""
-        self.path_ = None
-        self.smoothing_ = given_smoothing(self.smoothing) or family.usual_smoothing
-        self.n_selected_ = given_size(self.n_features, n_features) or n_features
+        smoothing = given_smoothing(self.smoothing) or family.usual_smoothing
+        return Choice(smoothing, given_size(self.n_features, n_features) or n_features)
 
-    def _choose(self, rows: Rows, family: Family, plans: Sequence[Folds]) -> ClassMoments:
-        """Set what the folds decide; returns the moments of all rows, which are the sum of the folds'."""
-        models = FoldModels.of(rows, family, find_divergence(self.divergence), self._given_prior, plans)
+    def _fold_models(
+        self, rows: Rows, family: Family, plans: Sequence[Folds], classes: npt.NDArray[np.generic]
+    ) -> FoldModels:
+        prior = given_prior(self.prior, classes)
+        return FoldModels.of(rows, family, find_divergence(self.divergence), prior, plans)
+
+    def _choose(self, models: FoldModels) -> Choice:
         smoothing = given_smoothing(self.smoothing)
         size = given_size(self.n_features, models.n_features)
-        self.path_, self.n_selected_ = choose(
+        return choose(
             models,
-            (smoothing,) if smoothing else family.smoothings,
+            (smoothing,) if smoothing else models.family.smoothings,
             np.array([size]) if size else size_grid(models.n_features),
             cast(Rule, self.rule),
         )
-        self.smoothing_ = self.path_.smoothing
-        return models.total()
 
-    def _settle(self, family: Family, moments: ClassMoments) -> None:
-        """Rank, and set the decision, from all the rows: the choices have been made."""
-        prior = self._given_prior
-        ranking = rank(family, moments, self.smoothing_, find_divergence(self.divergence), prior)
-        self.moments_ = moments
+    def _remember(
+        self, family: Family, moments: ClassMoments, classes: npt.NDArray[np.generic], choice: Choice
+    ) -> None:
+        """Take in what was learnt, all at once; the ranking and the decision follow when they are needed."""
+        self.class_prior_ = class_prior(moments, given_prior(self.prior, classes))
+        self.classes_ = classes
         self.families_ = [(family, slice(0, moments.n_features))]
-        self.class_prior_ = class_prior(moments, prior)
-        self.scores_, self.ranking_ = ranking.scores, ranking.order
-        kept = ranking.order[: self.n_selected_]
-        self.decision_ = LinearDecision.of(family, moments, self.smoothing_, kept, prior)
+        self.moments_ = moments
+        self.n_features_in_ = moments.n_features
+        self.n_selected_ = choice.size
+        self.smoothing_ = choice.smoothing
+        self.path_ = choice.path
+        self._model_now = None
+
+    @property
+    def _choice(self) -> Choice:
+        return Choice(self.smoothing_, self.n_selected_, self.path_)
+
+    def _modelled(
+        self, family: Family, moments: ClassMoments, classes: npt.NDArray[np.generic], choice: Choice
+    ) -> tuple[FeatureRanking, LinearDecision]:
+        """Rank, and set the decision, from all the rows: the choices have been made."""
+        prior = given_prior(self.prior, classes)
+        ranking = rank(family, moments, choice.smoothing, find_divergence(self.divergence), prior)
+        kept = ranking.order[: choice.size]
+        decision = LinearDecision.of(family, moments, choice.smoothing, kept, prior)
+        if len(ranking.unsolved):
+            first = column_name(int(ranking.unsolved[0]), self._names)
+            warnings.warn(
+                f"no {family.name} density was found for {len(ranking.unsolved)} features, first {first}: "
+                "they score 0 and do not count.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         if self.verbose > 0:
             print(
-                f"maxdisc: {family.name} densities, {len(self.classes_)} classes, "
-                f"{self.n_selected_} of {moments.n_features} features kept, {self.smoothing_}"
+                f"maxdisc: {family.name} densities, {len(classes)} classes, "
+                f"{choice.size} of {moments.n_features} features kept, {choice.smoothing}"
             )
+        return ranking, decision
+
+    @property
+    def _model(self) -> tuple[FeatureRanking, LinearDecision]:
+        check_is_fitted(self)
+        if self._model_now is None:
+            family = self.families_[0][0]
+            self._model_now = self._modelled(family, self.moments_, self.classes_, self._choice)
+        return self._model_now
+
+    @property
+    def scores_(self) -> Floats:
+        """The divergence of each feature, shape (D,)."""
+        return self._model[0].scores
+
+    @property
+    def ranking_(self) -> Integers:
+        """Columns, best first, shape (D,)."""
+        return self._model[0].order
+
+    @property
+    def decision_(self) -> LinearDecision:
+        """The Bayes decision on the kept features."""
+        return self._model[1]
 
     # ------------------------------------------------------------------ parameters and data
 
@@ -365,25 +439,13 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         return self.n_features == "auto" or given_smoothing(self.smoothing) is None
 
     @property
-    def _given_prior(self) -> Floats | None:
-        return given_prior(self.prior, self.classes_)
-
-    @property
     def _names(self) -> npt.NDArray[np.generic] | None:
         return getattr(self, "feature_names_in_", None)
 
     def _validated(
         self, X: Any, y: Any, sample_weight: Any, reset: bool
     ) -> tuple[Matrix, npt.NDArray[np.generic], Floats]:
-        if y is None:
-            raise ValueError(
-                f"requires y to be passed, but the target y is None: {type(self).__name__} needs labels."
-            )
-        unlabelled = [i for i, label in enumerate(np.ravel(np.asarray(y, dtype=object))) if label is None]
-        if unlabelled:
-            raise ValueError(
-                f"y has None in {len(unlabelled)} rows, first in row {unlabelled[0]}: drop those rows."
-            )
+        require_labels(y)
         X, y = validate_data(
             self,
             X,
@@ -399,7 +461,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not weights.any():
             raise ValueError("sample weights must contain at least one non-zero number: all are zero.")
-        return X, labels, weights
+        return canonical(X), labels, weights
 
     def _choose_family(self, X: Matrix) -> Family:
         if self.family != "auto":
@@ -414,7 +476,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False
         )
         self.families_[0][0].require(X, self._names)
-        return X
+        return canonical(X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -509,6 +571,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        if y is not None and np.ndim(y) != 0:
+            raise ValueError(f"y must be one label, got {y!r}.")
         if y is None:
             codes = rng.choice(len(self.classes_), size=n, p=self.class_prior_)
         else:
@@ -518,9 +582,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             codes = np.full(n, found[0])
         X = np.empty((n, self.n_features_in_))
         family = self.families_[0][0]
-        blocks = density_blocks(family, self.moments_, self.smoothing_, self._given_prior)
-        for block, densities in blocks:
-            X[:, block] = family.sample(densities.natural[:, codes], rng) + densities.origin
+        for block, densities in density_blocks(family, self.moments_, self.smoothing_):
+            drawn = family.sample(densities.natural[:, codes], rng) + densities.origin
+            X[:, block] = np.where(densities.informative, drawn, densities.level)
         return X, self.classes_[codes]
 
     def _listed(self) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from maxdisc.matrices import Floats, Integers, Matrix, blocks, is_sparse, with_data
+from maxdisc.matrices import Floats, Integers, Matrix, blocks, canonical, is_sparse, with_data
 from maxdisc.moments import ClassMoments, merged, ratio
 
 #: From a matrix to the L matrices of its statistics.
@@ -93,6 +93,8 @@ def class_moments(
     return fold_moments(statistics, X, Membership.of(labels, n_classes, weights), n_classes, powers)[0]
 
 
+# Whoever takes the sums looks whether they are finite, and can then name the column.
+@np.errstate(over="ignore", invalid="ignore")
 def fold_moments(
     statistics: Statistics, X: Matrix, members: Membership, n_classes: int, powers: bool = False
 ) -> list[ClassMoments]:
@@ -120,7 +122,10 @@ def fold_moments(
     observed: Floats | None = None
     nonzero: Floats | None = None
     if is_sparse(X):
+        X = canonical(X).astype(np.float64, copy=False)
         sums, nonzero = _sparse_sums(statistics, X, members, n_classes)
+        if powers:
+            origin = _centre_full_columns(statistics, X, members, sums)
     elif powers:
         sums, origin, observed = _centred_sums(statistics, X, members)
     else:
@@ -143,14 +148,32 @@ def fold_moments(
 def _sparse_sums(
     statistics: Statistics, X: Matrix, members: Membership, n_classes: int
 ) -> tuple[Floats, Floats]:
-    X = sp.csr_array(X)
     indicator = members.indicator(X.shape[0])
-    planes = [statistic.astype(np.float64, copy=False) for statistic in statistics(X)]
+    planes = statistics(X)
     sums = np.empty((len(planes), members.n_groups, X.shape[1]))
     for out, plane in zip(sums, planes, strict=True):
         (indicator @ plane).toarray(out=out)
     stored = with_data(X, (X.data != 0).astype(np.float64))
     return sums, (members.indicator(X.shape[0], n_classes) @ stored).toarray()
+
+
+def _centre_full_columns(
+    statistics: Statistics, X: Matrix, members: Membership, sums: Floats
+) -> Floats | None:
+    """Sum again, as dense columns, those whose variance cancels: a column that is mostly zeros never does.
+
+    Changes ``sums`` in place and returns the origins; None if there was no such column.
+    """
+    within = sums[1].sum(axis=0) - ratio(sums[0] ** 2, members.group_weight[:, None]).sum(axis=0)
+    filled = np.bincount(X.indices, minlength=X.shape[1]) >= 0.5 * X.shape[0]
+    columns = np.flatnonzero(filled & (within < 1e-4 * sums[1].sum(axis=0)))
+    if columns.size == 0:
+        return None
+    origin = np.zeros(sums.shape[1:])
+    for block in blocks(columns.size, X.shape[0]):
+        some = columns[block]
+        sums[:, :, some], origin[:, some], _ = _centred_sums(statistics, X[:, some].toarray(), members)
+    return origin
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +225,8 @@ def _plain_sums(
             # Any value inside the support will do: its weight is 0.
             inside = np.nanmax(np.where(block.missing, -np.inf, values), initial=-np.inf)
             values = np.where(block.missing, inside if np.isfinite(inside) else 0.5, values)
-            cells, complete = np.broadcast_to(cells, (members.n_groups, n_features)).copy(), False
+            if complete:
+                cells, complete = np.broadcast_to(cells, (members.n_groups, n_features)).copy(), False
         for out, plane in zip(sums, statistics(values), strict=True):
             out[block.groups] += block.sum(plane)
         cells[block.groups] += block.cells
@@ -219,7 +243,7 @@ def _centred_sums(
     origin = np.zeros(shape)
     cells, complete = np.zeros((members.n_groups, 1)), True
     for block in _dense_blocks(X, members):
-        if block.missing is not None:
+        if block.missing is not None and complete:
             cells, complete = np.broadcast_to(cells, shape).copy(), False
         center = ratio(block.sum(block.values), block.cells)
         residual = block.values - block.spread(center)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from maxdisc.densities import class_prior, density_blocks, translated
 from maxdisc.families import Family
-from maxdisc.matrices import BLOCK_CELLS, Booleans, Floats, Integers, Matrix, blocks, is_sparse, with_data
+from maxdisc.matrices import Booleans, Floats, Integers, Matrix, blocks, is_sparse, with_data
 from maxdisc.moments import ClassMoments
 from maxdisc.smoothing import Smoothing
+
+# Terms of this size cancel to about 1e-10. A Gaussian reaches it 1,400 deviations away from its origin.
+FAR = 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +75,8 @@ class LinearDecision:
         origin = np.empty(len(columns))
         for block, densities in density_blocks(family, moments, smoothing, prior, columns):
             # What says nothing contributes nothing, to any class.
-            weights[:, :, block] = np.where(densities.informative, densities.natural, 0.0)
-            baseline[:, block] = np.where(densities.informative, densities.log_partition, 0.0)
+            weights[:, :, block] = np.where(densities.usable, densities.natural, 0.0)
+            baseline[:, block] = np.where(densities.usable, densities.log_partition, 0.0)
             origin[block] = densities.origin
         with np.errstate(divide="ignore"):
             log_prior = np.log(class_prior(moments, prior))
@@ -91,10 +97,14 @@ class LinearDecision:
             baseline=self.baseline[:, :size],
         )
 
+    @property
     def about_zero(self) -> LinearDecision:
         """The same decision with every origin at 0, which is where sparse rows can be scored."""
-        if not self.origin.any():
-            return self
+        # Not cached as itself: a cycle would keep large arrays until the garbage collector comes by.
+        return self._moved_to_zero if self.origin.any() else self
+
+    @cached_property
+    def _moved_to_zero(self) -> LinearDecision:
         constant = sum(
             self.weights[order - 1] * (-self.origin) ** order for order in range(1, len(self.weights) + 1)
         )
@@ -104,6 +114,13 @@ class LinearDecision:
             weights=translated(self.weights, -self.origin),
             baseline=self.baseline - constant,
         )
+
+    @cached_property
+    def far(self) -> Booleans:
+        """The features in which some class lies so far from the origin that the linear form cancels, (K,)."""
+        if not self.family.translates:
+            return np.zeros(len(self.columns), dtype=np.bool_)
+        return np.asarray((np.abs(self.baseline) > FAR).any(axis=0))
 
     def scores(self, X: Matrix) -> Floats:
         """Log prior plus evidence.
@@ -119,20 +136,19 @@ class LinearDecision:
             Scores whose softmax is the posterior.
         """
         out = np.empty((X.shape[0], self.n_classes))
-        decision = self.about_zero() if is_sparse(X) else self
-        for rows in row_blocks(X, len(self.columns)):
-            out[rows] = decision.log_prior + decision._evidence(decision._kept(X[rows]))
+        for rows in row_blocks(X.shape[0], self, is_sparse(X)):
+            out[rows] = self.log_prior + self._evidence(self._kept(X[rows]))
         return out
 
     def log_base(self, X: Matrix) -> Floats:
-        """Log base measure of the kept features of each row, shape (N,)."""
+        """Log base measure of the kept features of each row, shape (N,); 0 for those that say nothing."""
+        telling = self.columns[self.weights.any(axis=(0, 1)) | self.baseline.any(axis=0)]
         out = np.empty(X.shape[0])
-        for rows in row_blocks(X, len(self.columns)):
-            kept = X[rows][:, self.columns]
+        for rows in row_blocks(X.shape[0], self, is_sparse(X)):
+            kept = X[rows][:, telling]
             if is_sparse(kept):
                 kept = sp.csr_array(kept)
-                kept = with_data(kept, self.family.log_base(kept.data))
-                out[rows] = kept.sum(axis=1)
+                out[rows] = with_data(kept, self.family.log_base(kept.data)).sum(axis=1)
             else:
                 values = np.asarray(kept, dtype=np.float64)
                 missing = np.isnan(values)
@@ -146,26 +162,47 @@ class LinearDecision:
         values = np.asarray(values.toarray() if is_sparse(values) else values, dtype=np.float64)
         missing = np.isnan(values)
         planes = _planes(self.family, values - self.origin, missing)
-        linear = sum(w[None] * p[:, None] for w, p in zip(self.weights, planes, strict=True))
-        return np.where(missing[:, None], 0.0, linear - self.baseline)
+        out = sum(w[None] * p[:, None] for w, p in zip(self.weights, planes, strict=True)) - self.baseline
+        if self.far.any():
+            for c in range(self.n_classes):
+                out[:, c, self.far] = self._direct(values[:, self.far], c, self.far)
+        return np.where(missing[:, None], 0.0, out)
 
     def _kept(self, X: Matrix) -> Matrix:
         if is_sparse(X):
-            return sp.csc_array(X)[:, self.columns]
+            return sp.csc_array(X)[:, self.columns].astype(np.float64, copy=False)
         return np.asarray(X)[:, self.columns].astype(np.float64, copy=False)
 
     def _evidence(self, kept: Matrix, part: slice = slice(None)) -> Floats:
         """Evidence of some of the kept features (``kept`` holds just those), shape (n, C)."""
-        weights, baseline = self.weights[:, :, part], self.baseline[:, part]
+        linear = self.about_zero if is_sparse(kept) else self
+        far = linear.far[part]
+        if not far.any():
+            return linear._product(kept, part)
+        at = np.arange(len(self.columns))[part]
+        out = linear._product(kept[:, ~far], at[~far])
+        # A column far from the origin is a full one, so this is no larger than what is stored.
+        values = kept[:, far].toarray() if is_sparse(kept) else kept[:, far]
+        for c in range(self.n_classes):
+            out[:, c] += np.where(np.isnan(values), 0.0, self._direct(values, c, at[far])).sum(axis=1)
+        return out
+
+    def _product(self, kept: Matrix, at: slice | Integers) -> Floats:
+        """Evidence as one matrix product for each statistic."""
+        weights, baseline = self.weights[:, :, at], self.baseline[:, at]
         if is_sparse(kept):
             missing, planes = None, self.family.statistics(kept)
         else:
             missing = np.isnan(kept)
-            planes = _planes(self.family, kept - self.origin[part], missing)
+            planes = _planes(self.family, kept - self.origin[at], missing)
         out = sum(np.asarray(plane @ w.T) for w, plane in zip(weights, planes, strict=True))
         if missing is not None and missing.any():
             return np.asarray(out - (~missing).astype(np.float64) @ baseline.T)
         return np.asarray(out - baseline.sum(axis=1))
+
+    def _direct(self, values: Floats, c: int, at: Integers | Booleans) -> Floats:
+        """Log densities in class c, cell by cell: for the few features that are far, shape (n, k)."""
+        return self.family.log_density(values - self.origin[at], self.weights[:, c, at])
 
 
 def _planes(family: Family, values: Floats, missing: Booleans) -> tuple[Floats, ...]:
@@ -189,22 +226,37 @@ class Sweep:
         Weighted sum of minus the log probability of the true class.
     weight : float
         Weight of all the rows.
+    squares : float
+        Sum of their squared weights.
     """
 
     correct: Floats
     loss: Floats
     weight: float
+    squares: float
 
     def __add__(self, other: Sweep) -> Sweep:
-        return Sweep(self.correct + other.correct, self.loss + other.loss, self.weight + other.weight)
+        return Sweep(
+            self.correct + other.correct,
+            self.loss + other.loss,
+            self.weight + other.weight,
+            self.squares + other.squares,
+        )
 
     @classmethod
     def zero(cls, n_sizes: int) -> Sweep:
         """The counts of no rows."""
-        return cls(np.zeros(n_sizes), np.zeros(n_sizes), 0.0)
+        return cls(np.zeros(n_sizes), np.zeros(n_sizes), 0.0, 0.0)
 
 
-def sweep(decision: LinearDecision, X: Matrix, labels: np.ndarray, weights: Floats, sizes: Integers) -> Sweep:
+def sweep(
+    decision: LinearDecision,
+    X: Matrix,
+    labels: npt.NDArray[Any],
+    weights: Floats,
+    sizes: Integers,
+    rows: Integers | None = None,
+) -> Sweep:
     """Accuracy and log-loss of the best 1, 2, ... features in one pass: each feature only adds its term.
 
     Parameters
@@ -212,13 +264,15 @@ def sweep(decision: LinearDecision, X: Matrix, labels: np.ndarray, weights: Floa
     decision : LinearDecision
         With at least ``sizes[-1]`` columns, best first.
     X : matrix of shape (N, D)
-        Held-out rows.
+        Rows.
     labels : ndarray of shape (N,) or (N, C)
         Their codes, or responsibilities.
     weights : ndarray of shape (N,)
         Their weights.
     sizes : ndarray of shape (S,)
         Numbers of features, increasing.
+    rows : ndarray of shape (n,), optional
+        The rows that are held out; by default all.
 
     Returns
     -------
@@ -226,23 +280,25 @@ def sweep(decision: LinearDecision, X: Matrix, labels: np.ndarray, weights: Floa
         For each size.
     """
     decision = decision.first(int(sizes[-1]))
-    decision = decision.about_zero() if is_sparse(X) else decision
+    rows = np.arange(X.shape[0]) if rows is None else rows
     result = Sweep.zero(len(sizes))
-    for rows in row_blocks(X, len(decision.columns)):
-        kept = decision._kept(X[rows])
-        scores = np.tile(decision.log_prior, (kept.shape[0], 1))
+    for block in row_blocks(len(rows), decision, is_sparse(X)):
+        some = rows[block]
+        kept = decision._kept(X[some])
+        scores = np.tile(decision.log_prior, (len(some), 1))
         correct, loss = np.empty(len(sizes)), np.empty(len(sizes))
         start = 0
         for s, size in enumerate(sizes):
             part = slice(start, int(size))
             scores = scores + decision._evidence(kept[:, part], part)
-            correct[s], loss[s] = _counted(scores, labels[rows], weights[rows])
+            correct[s], loss[s] = _counted(scores, labels[some], weights[some])
             start = int(size)
-        result = result + Sweep(correct, loss, float(weights[rows].sum()))
+        w = weights[some] if labels.ndim == 1 else weights[some] * labels[some].sum(axis=1)
+        result = result + Sweep(correct, loss, float(w.sum()), float(w @ w))
     return result
 
 
-def _counted(scores: Floats, labels: np.ndarray, weights: Floats) -> tuple[float, float]:
+def _counted(scores: Floats, labels: npt.NDArray[Any], weights: Floats) -> tuple[float, float]:
     predicted = scores.argmax(axis=1)
     highest = scores.max(axis=1)
     with np.errstate(divide="ignore"):
@@ -256,9 +312,7 @@ def _counted(scores: Floats, labels: np.ndarray, weights: Floats) -> tuple[float
     return float(weights @ chosen), float(-(weights @ (labels * log_p).sum(axis=1)))
 
 
-def row_blocks(X: Matrix, n_columns: int) -> list[slice]:
+def row_blocks(n_rows: int, decision: LinearDecision, sparse: bool) -> list[slice]:
     """Ranges of rows whose dense temporaries stay small; sparse rows take only their stored cells."""
-    n_rows = X.shape[0]
-    if is_sparse(X):
-        return list(blocks(n_rows, 64, 4 * BLOCK_CELLS))
-    return list(blocks(n_rows, n_columns))
+    width = max(64, decision.n_classes) if sparse else max(len(decision.columns), decision.n_classes)
+    return list(blocks(n_rows, width))

@@ -27,21 +27,29 @@ class ClassDensities:
     ----------
     family : Family
         Whose members these are.
-    natural, mean : ndarray of shape (L, C, D)
-        Natural parameters and, always, the mean of the statistics that they imply. For families that
-        translate, both are those of ``x - origin``.
-    log_partition : ndarray of shape (C, D)
-        Log of the normalisers.
+    natural : ndarray of shape (L, C, D)
+        Natural parameters; for families that translate, those of ``x - origin``.
     prior : ndarray of shape (C, 1) or (C, D)
         Probability of each class among the rows in which the feature is observed.
     coverage : ndarray of shape (D,)
         Probability that the feature is observed.
     informative : ndarray of shape (D,)
         False for a feature without mass or variation: all classes then share one neutral density.
+    level : ndarray of shape (D,)
+        The value that stands for all rows; the only one, for a feature without variation.
     origin : ndarray of shape (D,)
         0 unless the family translates.
     solved : ndarray of shape (C, D)
         Whether the natural parameters were found.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (L, C, D)
+        The means of the statistics that the natural parameters imply: never the data's, once smoothed.
+    log_partition : ndarray of shape (C, D)
+        Log of the normalisers.
+    rest : ClassDensities
+        For each class, the densities of all the other classes together.
 
     Examples
     --------
@@ -62,18 +70,34 @@ class ClassDensities:
 
     family: Family
     natural: Floats
-    mean: Floats
-    log_partition: Floats
     prior: Floats
     coverage: Floats
     informative: Booleans
+    level: Floats
     origin: Floats
     solved: Booleans
-    _estimate_rest: Callable[[], ClassDensities] = field(repr=False)
+    _estimate_rest: Callable[[], ClassDensities] | None = field(default=None, repr=False)
+
+    @cached_property
+    def mean(self) -> Floats:
+        """Gradient of the log-partition, shape (L, C, D)."""
+        return self.family.mean(self.natural)
+
+    @cached_property
+    def log_partition(self) -> Floats:
+        """Log of the normalisers, shape (C, D)."""
+        return self.family.log_partition(self.natural)
+
+    @property
+    def usable(self) -> Booleans:
+        """The features that may be scored and kept: informative, and solved for every class; shape (D,)."""
+        return self.informative & self.solved.all(axis=0)
 
     @cached_property
     def rest(self) -> ClassDensities:
         """For each class, the densities of all the other classes together, from sums of their moments."""
+        if self._estimate_rest is None:
+            raise ValueError("the rest of a rest is not defined.")
         return self._estimate_rest()
 
 
@@ -82,7 +106,9 @@ def class_prior(moments: ClassMoments, prior: Floats | None = None) -> Floats:
     if prior is not None:
         return np.asarray(prior, dtype=np.float64)
     total = moments.weight.sum()
-    return moments.weight / (total if total > 0 else 1.0)
+    if total == 0:
+        return np.full(moments.n_classes, 1.0 / moments.n_classes)
+    return moments.weight / total
 
 
 def estimate(
@@ -159,17 +185,25 @@ def _estimate(
     pseudo = smoothing.pseudo_rows(moments, moments.sums, level)
     informative = family.interior(pseudo.pooled)
 
-    def densities(source: ClassMoments) -> ClassDensities:
+    # The complement's function is handed in: one that knew itself would keep the moments alive for ever.
+    def densities(source: ClassMoments, rest: Callable[[], ClassDensities] | None) -> ClassDensities:
         mean = pseudo.smoothed(source.sums, source.cells)
         mean = np.where(informative, mean, np.reshape(family.neutral, (-1, 1, 1)))
         natural = family.natural(mean)
-        origin = np.zeros(moments.n_features)
-        return _assembled(family, source, natural, mean, prior, informative, origin, rest)
+        shape = natural.shape[1:]
+        solved = family.solved(natural, mean) if family.iterative else np.ones(shape, dtype=np.bool_)
+        return ClassDensities(
+            family,
+            natural,
+            *_observed_prior(source, prior),
+            informative,
+            family.point(pseudo.pooled),
+            np.zeros(moments.n_features),
+            solved,
+            rest,
+        )
 
-    def rest() -> ClassDensities:
-        return densities(_others(moments, prior))
-
-    return densities(moments)
+    return densities(moments, lambda: densities(_others(moments, prior), None))
 
 
 def _estimate_centred(
@@ -181,30 +215,38 @@ def _estimate_centred(
     they are: drawing them together would take away the very differences that are looked for.
     """
     center, sums = moments.centred()
-    cells = moments.cells
-    total = np.broadcast_to(cells, center.shape).sum(axis=0)
-    share = np.broadcast_to(cells, center.shape) / np.where(total > 0, total, 1.0)
-    pooled_center = _weighted_mean(center, share)
+    total = np.broadcast_to(moments.cells, center.shape).sum(axis=0)
+    share = np.broadcast_to(moments.cells, center.shape) / np.where(total > 0, total, 1.0)
+    level = _weighted_mean(center, share)
+    # Sparse rows are scored about 0, so their densities are described there from the start.
+    centred = np.zeros(level.shape) if moments.origin is None else moments.origin.any(axis=0)
+    origin = np.where(centred, level, 0.0)
     pseudo = smoothing.pseudo_rows(moments, sums, None)
-    between = (share * (center - pooled_center) ** 2).sum(axis=0)
-    spread = pseudo.pooled[1] + between
+    spread = pseudo.pooled[1] + (share * (center - level) ** 2).sum(axis=0)
     rounding = _rounding(moments, center)
     informative = (total > 0) & (spread > rounding)
     within = np.where(pseudo.mean[1] > rounding, pseudo.mean[1], LEAST_SPREAD * spread)
     pseudo = replace(pseudo, mean=np.stack([pseudo.mean[0], within, *pseudo.mean[2:]]))
 
-    def densities(source: ClassMoments) -> ClassDensities:
-        own, own_sums = source.centred()
-        middle = np.where(informative & (source.cells > 0), own, pooled_center)
+    def densities(
+        source: ClassMoments, own: Floats, own_sums: Floats, rest: Callable[[], ClassDensities] | None
+    ) -> ClassDensities:
+        middle = np.where(informative & (source.cells > 0), own, level)
         mean = pseudo.smoothed(own_sums, source.cells)
+        # A class in which the feature is constant has a variance all the same, however little is smoothed.
+        constant = own_sums[1] <= rounding * source.cells
+        mean[1] = np.maximum(mean[1], np.where(constant, LEAST_SPREAD * within, 0.0))
         mean = np.where(informative, mean, np.reshape(family.neutral, (-1, 1, 1)))
-        natural = translated(family.natural(mean), pooled_center - middle)
-        return _assembled(family, source, natural, None, prior, informative, pooled_center, rest)
+        natural = translated(family.natural(mean), origin - middle)
+        solved = np.ones(natural.shape[1:], dtype=np.bool_)
+        prior_and_coverage = _observed_prior(source, prior)
+        return ClassDensities(family, natural, *prior_and_coverage, informative, level, origin, solved, rest)
 
     def rest() -> ClassDensities:
-        return densities(_others(moments, prior))
+        others = _others(moments, prior)
+        return densities(others, *others.centred(), None)
 
-    return densities(moments)
+    return densities(moments, center, sums, rest)
 
 
 def _weighted_mean(center: Floats, share: Floats) -> Floats:
@@ -230,34 +272,11 @@ def _others(moments: ClassMoments, prior: Floats) -> ClassMoments:
     return moments.scaled(np.where(own > 0, prior / np.where(own > 0, own, 1.0), 0.0)).rest()
 
 
-def _assembled(
-    family: Family,
-    moments: ClassMoments,
-    natural: Floats,
-    wanted: Floats | None,
-    prior: Floats,
-    informative: Booleans,
-    origin: Floats,
-    rest: Callable[[], ClassDensities],
-) -> ClassDensities:
+def _observed_prior(moments: ClassMoments, prior: Floats) -> tuple[Floats, Floats]:
+    """Class probabilities among the rows in which a feature is observed, and how often it is, (D,)."""
     if moments.observed is None:
-        joint, coverage = prior[:, None], np.ones(moments.n_features)
-    else:
-        weight = np.where(moments.weight > 0, moments.weight, 1.0)
-        joint = prior[:, None] * moments.observed / weight[:, None]
-        coverage = joint.sum(axis=0)
-        joint = joint / np.where(coverage > 0, coverage, 1.0)
-    mean = family.mean(natural)
-    solved = np.ones(mean.shape[1:], dtype=np.bool_) if wanted is None else family.solved(natural, wanted)
-    return ClassDensities(
-        family,
-        natural,
-        mean,
-        family.log_partition(natural),
-        joint,
-        coverage,
-        informative,
-        origin,
-        solved,
-        rest,
-    )
+        return prior[:, None], np.ones(moments.n_features)
+    weight = np.where(moments.weight > 0, moments.weight, 1.0)
+    joint = prior[:, None] * moments.observed / weight[:, None]
+    coverage = joint.sum(axis=0)
+    return joint / np.where(coverage > 0, coverage, 1.0), coverage

@@ -9,7 +9,7 @@ import numpy as np
 
 from maxdisc.densities import ClassDensities, density_blocks
 from maxdisc.families import Family
-from maxdisc.matrices import Floats, Integers
+from maxdisc.matrices import Booleans, Floats, Integers
 from maxdisc.moments import ClassMoments
 from maxdisc.smoothing import Smoothing
 
@@ -78,7 +78,7 @@ def one_vs_rest(densities: ClassDensities) -> Floats:
     """
     rest = densities.rest
     each = ((densities.natural - rest.natural) * (densities.mean - rest.mean)).sum(axis=0)
-    return np.where(densities.informative, np.maximum(each, 0.0), 0.0)
+    return np.where(densities.usable, np.maximum(each, 0.0), 0.0)
 
 
 def kl(densities: ClassDensities) -> Floats:
@@ -125,7 +125,7 @@ def pairwise(densities: ClassDensities, symmetric: bool = True) -> Floats:
 
 def _settled(scores: Floats, densities: ClassDensities) -> Floats:
     """Weighted by how often a feature is observed; rounding may not leave a trace of what says nothing."""
-    return np.where(densities.informative, np.maximum(scores, 0.0) * densities.coverage, 0.0)
+    return np.where(densities.usable, np.maximum(scores, 0.0) * densities.coverage, 0.0)
 
 
 #: Every divergence that has a name.
@@ -160,6 +160,8 @@ class FeatureRanking:
         The divergence of each feature.
     order : ndarray of shape (D,)
         Columns, best first.
+    unsolved : ndarray of shape (U,)
+        Columns whose densities were not found; they score 0.
 
     Examples
     --------
@@ -171,11 +173,15 @@ class FeatureRanking:
 
     scores: Floats
     order: Integers
+    unsolved: Integers
 
     @classmethod
-    def of(cls, scores: Floats) -> FeatureRanking:
-        """Sort by score."""
-        return cls(scores, np.argsort(-scores, kind="stable"))
+    def of(cls, scores: Floats, solved: Booleans | None = None) -> FeatureRanking:
+        """Sort by score; scores that differ by rounding alone (in the last 16 of 52 bits) are equal."""
+        mantissa, exponent = np.frexp(scores)
+        rounded = np.ldexp(np.rint(mantissa * 2.0**36), exponent - 36)
+        unsolved = np.flatnonzero(np.zeros(0) if solved is None else ~solved)
+        return cls(scores, np.argsort(-rounded, kind="stable"), unsolved)
 
 
 def rank(
@@ -200,6 +206,7 @@ def rank(
         Of all D features.
     """
     scores = np.empty(moments.n_features)
+    solved = np.ones(moments.n_features, dtype=np.bool_)
     for block, densities in density_blocks(family, moments, smoothing, prior):
         part = np.asarray(divergence(densities), dtype=np.float64)
         if part.shape != scores[block].shape or not np.isfinite(part).all():
@@ -209,4 +216,5 @@ def rank(
                 f"{'' if np.isfinite(part).all() else ' with NaN or infinity'}."
             )
         scores[block] = part
-    return FeatureRanking.of(scores)
+        solved[block] = densities.solved.all(axis=0)
+    return FeatureRanking.of(scores, solved)

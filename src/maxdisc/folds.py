@@ -58,16 +58,20 @@ def fold_plans(
     """
     kept = np.arange(len(labels)) if kept is None else kept
     if isinstance(cv, str) and cv == "hash":
+        if groups is not None:
+            raise ValueError("cv='hash' deals rows by their content and cannot keep groups together.")
         return [HashFolds(5)]
     if isinstance(cv, str) and cv == "holdout":
-        fold = dealt(labels[kept], HOLDOUT_PARTS, random_state)
-        return [FixedFolds(np.where(fold == 0, 0, ALWAYS_TRAINING), 1)]
+        (folds,) = fold_plans(HOLDOUT_PARTS, X, labels, groups, random_state, kept)
+        assignment = folds.of(X[kept], 0)
+        return [FixedFolds(np.where(assignment == 0, 0, ALWAYS_TRAINING), 1)]
     if isinstance(cv, numbers.Integral) and not isinstance(cv, bool):
-        if cv < 2:
+        if int(cv) < 2:
             raise ValueError(f"cv must be at least 2 folds, got {cv}.")
+        count = max(2, min(int(cv), len(kept)))
         if groups is None:
-            return [FixedFolds(dealt(labels[kept], int(cv), random_state), int(cv))]
-        cv = StratifiedGroupKFold(int(cv))
+            return [FixedFolds(dealt(labels[kept], count, random_state), count)]
+        cv = StratifiedGroupKFold(count, shuffle=random_state is not None, random_state=random_state)
     if hasattr(cv, "split") and not isinstance(cv, str):
         return _of_splits(cv.split(X, labels, groups), kept, len(labels))
     if isinstance(cv, Iterable) and not isinstance(cv, str):
@@ -92,17 +96,35 @@ def dealt(labels: npt.NDArray[np.generic], count: int, random_state: Any = None)
 def _of_splits(
     splits: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]], kept: Integers, n_rows: int
 ) -> list[Folds]:
-    plans = []
-    for train, test in splits:
-        fold = np.full(n_rows, LEFT_OUT, dtype=np.intp)
+    """One plan while every split trains on all it does not test and tests no row twice, else one each."""
+    joint = np.full(n_rows, ALWAYS_TRAINING, dtype=np.intp)
+    separate: list[Integers] = []
+    count = 0
+    for split in splits:
+        fold = _assignment(split, n_rows)
+        held = fold == 0
+        if not separate and not (fold == LEFT_OUT).any() and (joint[held] == ALWAYS_TRAINING).all():
+            joint[held] = count
+        else:
+            if not separate:
+                separate = [np.where(joint == f, 0, ALWAYS_TRAINING) for f in range(count)]
+            separate.append(fold)
+        count += 1
+    if count == 0:
+        raise ValueError("cv gave no splits.")
+    if separate:
+        return [FixedFolds(fold[kept], 1) for fold in separate]
+    return [FixedFolds(joint[kept], count)]
+
+
+def _assignment(split: Any, n_rows: int) -> Integers:
+    fold = np.full(n_rows, LEFT_OUT, dtype=np.intp)
+    try:
+        train, test = split
         fold[np.asarray(train)] = ALWAYS_TRAINING
         fold[np.asarray(test)] = 0
-        plans.append(fold[kept])
-    if not plans:
-        raise ValueError("cv gave no splits.")
-    held = np.array([fold == 0 for fold in plans])
-    trained = np.array([fold == ALWAYS_TRAINING for fold in plans])
-    if (held.sum(axis=0) <= 1).all() and (held | trained).all():
-        joint = np.where(held.any(axis=0), held.argmax(axis=0), ALWAYS_TRAINING)
-        return [FixedFolds(joint, len(plans))]
-    return [FixedFolds(fold, 1) for fold in plans]
+    except (TypeError, ValueError, IndexError) as error:
+        raise ValueError(
+            f"cv must give pairs of row numbers (train, test) below {n_rows}: {error}."
+        ) from None
+    return fold

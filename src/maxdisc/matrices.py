@@ -38,6 +38,26 @@ def blocks(length: int, width: int, cells: int = BLOCK_CELLS) -> Iterator[slice]
         yield slice(start, min(start + step, length))
 
 
+def canonical(X: Matrix) -> Matrix:
+    """A sparse matrix as CSR with one stored value for each cell; dense input as it is. Copies if it must.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from maxdisc.matrices import canonical
+    >>> twice = sp.coo_array(([1.0, 2.0], ([0, 0], [1, 1])), shape=(1, 2))
+    >>> canonical(twice).data
+    array([3.])
+    """
+    if not is_sparse(X):
+        return X
+    csr = sp.csr_array(X)
+    if not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+    return csr
+
+
 def with_data(X: Matrix, data: npt.NDArray[Any]) -> Matrix:
     """The sparse matrix of ``X``'s structure whose stored cells are ``data``."""
     return type(X)((data, X.indices, X.indptr), shape=X.shape, copy=False)

@@ -6,7 +6,7 @@ makes the model of their union.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import comb
@@ -119,18 +119,8 @@ class ClassMoments:
         return reduce(add, parts)
 
     def rest(self) -> ClassMoments:
-        """For each class, the moments of all the other classes together.
-
-        Exclusive sums: what comes before a class plus what comes after it. Subtracting the class from the
-        total would cancel wherever one class holds nearly all of the mass.
-        """
-        single = [self._of_class(c) for c in range(self.n_classes)]
-        nothing = ClassMoments.zero(self.sums.shape[0], 1, self.n_features)
-        before, after = [nothing], [nothing]
-        for c in range(self.n_classes - 1):
-            before.append(before[-1] + single[c])
-            after.append(after[-1] + single[-1 - c])
-        others = [b + a for b, a in zip(before, reversed(after), strict=True)]
+        """For each class, the moments of all the other classes together."""
+        others = exclusive_totals([self._of_class(c) for c in range(self.n_classes)])
         return ClassMoments(
             np.concatenate([m.weight for m in others]),
             np.concatenate([m.sums for m in others], axis=1),
@@ -196,12 +186,29 @@ class ClassMoments:
         sums : ndarray of shape (L, C, D)
             Sums of the powers of ``x - center``; the first is 0.
         """
-        offset = ratio(self.sums[0], self.cells)
-        sums = recentred(self.cells, self.sums, -offset)
+        sums = recentred(self.cells, self.sums, -ratio(self.sums[0], self.cells))
         sums[0] = 0.0
         # What cancels in an even moment may leave a negative crumb.
         sums[1::2] = np.maximum(sums[1::2], 0.0)
-        return offset if self.origin is None else self.origin + offset, sums
+        return self.means(), sums
+
+    def means(self) -> Floats:
+        """Where the statistics are powers of x: the mean of each class, 0 where no cell was observed."""
+        offset = ratio(self.sums[0], self.cells)
+        return offset if self.origin is None else self.origin + offset
+
+
+def exclusive_totals(parts: Sequence[ClassMoments]) -> list[ClassMoments]:
+    """For each part, the sum of all the others: what comes before it plus what comes after it.
+
+    Subtracting a part from the total would cancel wherever one part holds nearly all of the mass.
+    """
+    nothing = ClassMoments.zero(*parts[0].sums.shape)
+    before, after = [nothing], [nothing]
+    for first, last in zip(parts[:-1], parts[:0:-1], strict=True):
+        before.append(before[-1] + first)
+        after.append(after[-1] + last)
+    return [b + a for b, a in zip(before, reversed(after), strict=True)]
 
 
 def recentred(cells: Floats, sums: Floats, shift: Floats) -> Floats:

@@ -9,8 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.matrices import Floats
+from maxdisc.matrices import Floats, column_name
+from maxdisc.moments import ClassMoments
 from maxdisc.smoothing import Smoothing
+
+# Squares of smaller numbers leave the range of double precision.
+SMALLEST = 1e-140
 
 
 def require_one_of(name: str, value: Any, allowed: Collection[Any]) -> None:
@@ -51,10 +55,60 @@ def given_prior(prior: Any, classes: npt.NDArray[np.generic]) -> Floats | None:
     """The class probabilities asked for, shape (C,); None for those of the data."""
     if prior is None:
         return None
-    values = np.asarray(prior, dtype=np.float64)
+    try:
+        values = np.asarray(prior, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(0)
     if values.shape != classes.shape or not (values >= 0).all() or abs(values.sum() - 1) > 1e-9:
         raise ValueError(
             f"prior must hold {len(classes)} probabilities, one for each class in sorted order, "
             f"that sum to 1, got {prior!r}."
         )
     return values
+
+
+def require_labels(y: Any) -> None:
+    """Raise ``ValueError`` for rows without a label (None, NaN, NA), counting them and naming the first."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None.")
+    labels = np.asarray(y)
+    if labels.dtype.kind == "f":
+        missing = np.isnan(labels)
+    elif labels.dtype.kind == "O":
+        missing = np.array([_is_missing(label) for label in labels.ravel()], dtype=np.bool_)
+    else:
+        return
+    if missing.any():
+        raise ValueError(
+            f"y has no label (None or NaN) in {missing.sum()} rows, first in row {np.argmax(missing)}: "
+            "drop those rows."
+        )
+
+
+def _is_missing(label: Any) -> bool:
+    # pandas.NA, which this library does not import, is the one thing that has no truth value.
+    return label is None or type(label).__name__ in ("NAType", "NaTType") or bool(label != label)
+
+
+def sorted_union(*label_sets: npt.ArrayLike) -> npt.NDArray[np.generic]:
+    """All labels, sorted; raise ``ValueError`` where some are words and some are numbers."""
+    arrays = [np.unique(np.asarray(labels)) for labels in label_sets]
+    kinds = {"number" if a.dtype.kind in "biuf" else a.dtype.kind for a in arrays}
+    if len(kinds) > 1:
+        shown = " and ".join(repr(a[:1].tolist()[0]) for a in arrays if len(a))
+        raise ValueError(f"labels must be all of one type, got {shown}.")
+    return np.unique(np.concatenate(arrays))
+
+
+def require_representable(moments: ClassMoments, powers: bool, names: npt.ArrayLike | None = None) -> None:
+    """Raise ``ValueError``, naming the column, for sums that double precision cannot hold."""
+    finite = np.isfinite(moments.sums).all(axis=(0, 1)) & np.isfinite(moments.weight).all()
+    if not finite.all():
+        where = column_name(int(np.argmin(finite)), names)
+        raise ValueError(f"the values or weights of {where} are too large to be summed: rescale them.")
+    if powers:
+        center = np.abs(moments.means()).max(axis=0, initial=0.0)
+        tiny = (center > 0) & (center < SMALLEST) & (moments.sums[1].max(axis=0, initial=0.0) < SMALLEST**2)
+        if tiny.any():
+            where = column_name(int(np.argmax(tiny)), names)
+            raise ValueError(f"the values of {where} are too small to be squared: rescale them.")

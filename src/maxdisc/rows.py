@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from maxdisc.counting import Membership, fold_moments
 from maxdisc.decision import LinearDecision, Sweep, sweep
 from maxdisc.families import Family
-from maxdisc.matrices import Floats, Integers, Matrix, blocks, is_sparse
+from maxdisc.matrices import Floats, Integers, Matrix, blocks, canonical, is_sparse
 from maxdisc.moments import ClassMoments
 
 #: A row with this fold is never held out: it is always among the training rows.
@@ -98,7 +97,7 @@ def row_hashes(X: Matrix) -> npt.NDArray[np.uint64]:
     A sum of one mixed word for each non-zero cell, so that it needs no order; NaNs are all alike.
     """
     if is_sparse(X):
-        X = sp.csr_array(X)
+        X = canonical(X)
         words = _mixed(X.indices, X.data)
         total = np.r_[np.uint64(0), np.cumsum(words, dtype=np.uint64)]
         return _scrambled(total[X.indptr[1:]] - total[X.indptr[:-1]])
@@ -176,24 +175,49 @@ class ArrayRows:
     """
 
     X: Matrix
-    labels: npt.NDArray[np.generic]
+    labels: npt.NDArray[Any]
     n_classes: int
     weights: Floats | None = None
     names: npt.ArrayLike | None = None
     start: int = 0
+
+    def __post_init__(self) -> None:
+        X, labels = canonical(self.X), np.asarray(self.labels)
+        object.__setattr__(self, "X", X)
+        object.__setattr__(self, "labels", labels)
+        n_rows = X.shape[0]
+        if labels.ndim == 1:
+            known = labels.dtype.kind in "iu" and (labels >= 0).all() and (labels < self.n_classes).all()
+        else:
+            fits = labels.shape[1:] == (self.n_classes,)
+            known = fits and np.isfinite(labels).all() and (labels >= 0).all()
+        if len(labels) != n_rows or not known:
+            raise ValueError(
+                f"labels must be {n_rows} codes from 0 to {self.n_classes - 1}, or {n_rows} rows of "
+                f"{self.n_classes} responsibilities of at least 0, one for each row of X."
+            )
+        if self.weights is not None:
+            weights = np.asarray(self.weights, dtype=np.float64)
+            object.__setattr__(self, "weights", weights)
+            if weights.shape != (n_rows,) or not ((weights >= 0) & np.isfinite(weights)).all():
+                raise ValueError(f"weights must be {n_rows} finite numbers of at least 0.")
 
     def example(self) -> Matrix:
         return self.X
 
     def moments(self, family: Family, folds: Folds | None = None) -> list[ClassMoments]:
         family.require(self.X, self.names)
-        count = 0 if folds is None else folds.count
-        fold = None
+        count, fold = 0, np.full(self.X.shape[0], ALWAYS_TRAINING)
         if folds is not None:
-            fold = folds.of(self.X, self.start)
-            fold = np.where(fold == ALWAYS_TRAINING, count, fold)
-        members = Membership.of(self.labels, self.n_classes, self.weights, fold, count + 1)
-        return fold_moments(family.statistics, self.X, members, self.n_classes, family.translates)
+            count, fold = folds.count, folds.of(self.X, self.start)
+        always = bool((fold == ALWAYS_TRAINING).any())
+        fold = np.where(fold == ALWAYS_TRAINING, count, fold)
+        members = Membership.of(self.labels, self.n_classes, self.weights, fold, count + always)
+        parts = fold_moments(family.statistics, self.X, members, self.n_classes, family.translates)
+        if not always:
+            # Zeros that nobody touches take no memory.
+            parts.append(ClassMoments.zero(family.n_statistics, self.n_classes, self.X.shape[1]))
+        return parts
 
     def sweep(
         self, decision_of: Callable[[int], LinearDecision], sizes: Integers, folds: Folds
@@ -203,10 +227,10 @@ class ArrayRows:
         out = []
         for f in range(folds.count):
             held = np.flatnonzero(fold == f)
-            if held.size == 0:
+            if held.size:
+                out.append(sweep(decision_of(f), self.X, self.labels, weights, sizes, held))
+            else:
                 out.append(Sweep.zero(len(sizes)))
-                continue
-            out.append(sweep(decision_of(f), self.X[held], self.labels[held], weights[held], sizes))
         return out
 
 

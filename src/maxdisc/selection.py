@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -13,11 +13,14 @@ from maxdisc.decision import LinearDecision, Sweep
 from maxdisc.divergences import Divergence, rank
 from maxdisc.families import Family
 from maxdisc.matrices import Floats, Integers
-from maxdisc.moments import ClassMoments
+from maxdisc.moments import ClassMoments, exclusive_totals
 from maxdisc.rows import Folds, Rows
 from maxdisc.smoothing import Smoothing
 
 Rule = Literal["best", "one_se"]
+
+# Up to so many, the sum of the other folds is added up anew each time, which takes the least memory.
+MANY_FOLDS = 11
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +35,8 @@ class SelectionPath:
         For each fold.
     weight : ndarray of shape (V,)
         Weight of each fold's held-out rows.
+    n_rows : ndarray of shape (V,)
+        How many rows of equal weight would tell as much.
     smoothing : Smoothing
         With which it was computed.
 
@@ -41,7 +46,8 @@ class SelectionPath:
     >>> from maxdisc.selection import SelectionPath
     >>> from maxdisc.smoothing import Smoothing
     >>> accuracy = np.array([[0.70, 0.88, 0.90], [0.74, 0.92, 0.94]])
-    >>> path = SelectionPath(np.array([1, 5, 20]), accuracy, -np.log(accuracy), np.ones(2), Smoothing(1.0))
+    >>> ones = np.ones(2)
+    >>> path = SelectionPath(np.array([1, 5, 20]), accuracy, -np.log(accuracy), ones, ones, Smoothing(1.0))
     >>> path.best_size("best"), path.best_size("one_se")
     (20, 5)
     """
@@ -50,16 +56,20 @@ class SelectionPath:
     accuracy: Floats
     log_loss: Floats
     weight: Floats
+    n_rows: Floats
     smoothing: Smoothing
 
     @classmethod
     def of(cls, sizes: Integers, sweeps: Sequence[Sweep], smoothing: Smoothing) -> SelectionPath:
         """From the counts of each fold; folds without rows are dropped."""
         full = [s for s in sweeps if s.weight > 0]
+        if not full:
+            raise ValueError("no fold has both rows to train on and rows held out: choose another cv.")
         weight = np.array([s.weight for s in full])
-        accuracy = np.array([s.correct for s in full]).reshape(len(full), len(sizes)) / weight[:, None]
-        loss = np.array([s.loss for s in full]).reshape(len(full), len(sizes)) / weight[:, None]
-        return cls(sizes, accuracy, loss, weight, smoothing)
+        accuracy = np.minimum(np.stack([s.correct for s in full]) / weight[:, None], 1.0)
+        loss = np.stack([s.loss for s in full]) / weight[:, None]
+        n_rows = weight**2 / np.array([s.squares for s in full])
+        return cls(sizes, accuracy, loss, weight, n_rows, smoothing)
 
     @property
     def mean_accuracy(self) -> Floats:
@@ -77,7 +87,7 @@ class SelectionPath:
         n_folds = len(self.weight)
         if n_folds > 1:
             return self.accuracy.std(axis=0, ddof=1) / np.sqrt(n_folds)
-        return np.sqrt(self.accuracy[0] * (1 - self.accuracy[0]) / self.weight[0])
+        return np.sqrt(self.accuracy[0] * (1 - self.accuracy[0]) / self.n_rows[0])
 
     def best_position(self, rule: Rule = "best") -> int:
         """Where in ``sizes`` the rule points."""
@@ -108,6 +118,7 @@ class SelectionPath:
             np.hstack([self.accuracy, other.accuracy])[:, order],
             np.hstack([self.log_loss, other.log_loss])[:, order],
             self.weight,
+            self.n_rows,
             self.smoothing,
         )
 
@@ -132,6 +143,25 @@ def between(sizes: Integers, position: int, n_points: int = 8) -> Integers:
     low = sizes[max(position - 1, 0)]
     high = sizes[min(position + 1, len(sizes) - 1)]
     return np.setdiff1d(np.unique(np.linspace(low, high, 2 * n_points + 1).round().astype(np.intp)), sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """What was settled before the model is made from all the rows.
+
+    Parameters
+    ----------
+    smoothing : Smoothing
+        How much to smooth.
+    size : int
+        K, how many features to keep.
+    path : SelectionPath or None
+        On what evidence; None if nothing had to be chosen.
+    """
+
+    smoothing: Smoothing
+    size: int
+    path: SelectionPath | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,22 +214,36 @@ class FoldModels:
         """Sweep the held-out rows of every fold."""
         sweeps: list[Sweep] = []
         for folds, parts in zip(self.plans, self.parts, strict=True):
-            decision_of = partial(self._decision, parts, sizes, smoothing)
-            sweeps += self.rows.sweep(decision_of, sizes, folds)
+            training_of = _training_of(parts)
+            decision_of = partial(self._decision, training_of, sizes, smoothing)
+            for fold, counted in enumerate(self.rows.sweep(decision_of, sizes, folds)):
+                if any(part.weight.any() for f, part in enumerate(parts) if f != fold):
+                    sweeps.append(counted)
         return SelectionPath.of(sizes, sweeps, smoothing)
 
     def _decision(
-        self, parts: list[ClassMoments], sizes: Integers, smoothing: Smoothing, fold: int
+        self,
+        training_of: Callable[[int], ClassMoments],
+        sizes: Integers,
+        smoothing: Smoothing,
+        fold: int,
     ) -> LinearDecision:
-        training = ClassMoments.total(part for f, part in enumerate(parts) if f != fold)
+        training = training_of(fold)
         order = rank(self.family, training, smoothing, self.divergence, self.prior).order
         return LinearDecision.of(self.family, training, smoothing, order[: sizes[-1]], self.prior)
 
 
+def _training_of(parts: list[ClassMoments]) -> Callable[[int], ClassMoments]:
+    """From a fold to the sum of the others: added up when asked for, or all at once if they are many."""
+    if len(parts) > MANY_FOLDS:
+        return exclusive_totals(parts).__getitem__
+    return lambda fold: ClassMoments.total(part for f, part in enumerate(parts) if f != fold)
+
+
 def choose(
     models: FoldModels, smoothings: Sequence[Smoothing], sizes: Integers, rule: Rule = "best"
-) -> tuple[SelectionPath, int]:
-    """The path of the best smoothing, and the number of features the rule picks on it.
+) -> Choice:
+    """The best smoothing, and the number of features that the rule picks on its path.
 
     Parameters
     ----------
@@ -221,4 +265,4 @@ def choose(
     further = between(best.sizes, best.best_position(rule))
     if len(further):
         best = best.joined(models.path(further, best.smoothing))
-    return best, best.best_size(rule)
+    return Choice(best.smoothing, best.best_size(rule), best)

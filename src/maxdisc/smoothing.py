@@ -11,8 +11,10 @@ from maxdisc.matrices import Floats
 from maxdisc.moments import ClassMoments
 
 # "No smoothing" is the limit of ever less of it: densities stay finite, and models that have an
-# unsmoothed answer agree with it to far more digits than data have.
-LEAST = 1e-10
+# unsmoothed answer agree with it to far more digits than data have. In shares of the total weight.
+LEAST = 1e-12
+# More than this makes all classes equal, to the last bit.
+MOST = 1e15
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,8 @@ class Smoothing:
     target: Literal["own", "flat"] = "own"
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.amount) and self.amount >= 0):
-            raise ValueError(f"smoothing must be at least 0 and finite, got {self.amount!r}.")
+        if not 0 <= self.amount <= MOST:
+            raise ValueError(f"smoothing must be at least 0 and at most {MOST:g}, got {self.amount!r}.")
         if self.target not in ("own", "flat"):
             raise ValueError(f"the target of smoothing is 'own' or 'flat', got {self.target!r}.")
 
@@ -77,7 +79,7 @@ class Smoothing:
         """
         total = _positive(moments.cells.sum(axis=0))
         pooled = sums.sum(axis=1) / total
-        amount = max(self.amount, LEAST)
+        amount = np.maximum(self.amount, LEAST * total)
         if level is not None:
             return PseudoRows(
                 np.broadcast_to(amount / level[1], pooled.shape[1:]),

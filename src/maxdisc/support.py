@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +46,11 @@ class Support:
         right = ")" if self.open_high or np.isinf(self.high) else "]"
         return f"Support {left}{self.low:g}, {self.high:g}{right}{' integers' if self.lattice else ''}"
 
+    def intersection(self, other: Support) -> Support:
+        """The values of ``other`` that lie within this range; atoms and lattice are those of ``other``."""
+        low, high = max(self.low, other.low), min(self.high, other.high)
+        return replace(other, low=low, high=high)
+
     def contains(self, x: npt.ArrayLike, integral: bool = False) -> Booleans:
         """Which values lie in the range; NaN, a missing cell, counts as inside, infinity never does.
 
@@ -62,8 +67,10 @@ class Support:
             The shape of ``x``.
         """
         values = np.asarray(x)
-        inside = (values > self.low) if self.open_low else (values >= self.low)
-        inside &= (values < self.high) if self.open_high else (values <= self.high)
+        # In double precision, whatever that of the values: the ends may lie beyond single precision.
+        low, high = np.float64(self.low), np.float64(self.high)
+        inside = (values > low) if self.open_low else (values >= low)
+        inside &= (values < high) if self.open_high else (values <= high)
         inside &= ~np.isinf(values)
         if integral:
             inside &= values == np.rint(values)
@@ -118,8 +125,9 @@ class Support:
     ) -> None:
         left = "greater than" if self.open_low else "at least"
         right = "less than" if self.open_high else "at most"
-        bounds = [f"{left} {self.low:g}"] * bool(np.isfinite(self.low))
-        bounds += [f"{right} {self.high:g}"] * bool(np.isfinite(self.high))
+        # Ends that are mere limits of double precision are mentioned only to those who hit them.
+        bounds = [f"{left} {self.low:g}"] * bool(abs(self.low) < 1e100 or -np.inf < value < self.low)
+        bounds += [f"{right} {self.high:g}"] * bool(abs(self.high) < 1e100 or self.high < value < np.inf)
         kind = "integers" if integral else "finite numbers"
         wanted = " ".join([kind, " and ".join(bounds)]).strip()
         # scikit-learn's callers look for these words.

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import betaln, digamma, polygamma
 
 from maxdisc.families.family import Family
-from maxdisc.matrices import Booleans, Floats, Matrix
+from maxdisc.matrices import Booleans, Floats, Matrix, with_data
 from maxdisc.support import Support
 
 
@@ -25,10 +25,13 @@ class Beta(Family):
     support = Support(0.0, 1.0, open_low=True, open_high=True)
     n_statistics = 2
     preserves_zero = False
+    iterative = True
     neutral = (-1.0, -1.0)
 
     def statistics(self, X: Matrix) -> tuple[Matrix, ...]:
-        return np.log(X), np.log1p(-X)
+        if isinstance(X, np.ndarray):
+            return np.log(X), np.log1p(-X)
+        return with_data(X, np.log(X.data)), with_data(X, np.log1p(-X.data))
 
     def natural(self, mean: Floats) -> Floats:
         """Newton's method for the convex dual, in the logs of the two shapes, with damped steps."""
@@ -49,16 +52,19 @@ class Beta(Family):
         return np.clip(draws, np.finfo(np.float64).tiny, 1 - 2.0**-53)
 
     def interior(self, mean: Floats) -> Booleans:
-        return _slack(mean) > 1e-13
+        return _slack(mean) > 1e-13 * np.exp(mean.min(axis=0))
+
+    def point(self, mean: Floats) -> Floats:
+        return np.exp(mean[0])
 
 
 def _slack(mean: Floats) -> Floats:
     """1 minus the sum of the geometric means of x and 1 - x: 0 for a constant, else positive."""
-    return np.asarray(1.0 - np.exp(mean).sum(axis=0))
+    return np.asarray(-np.expm1(mean.max(axis=0)) - np.exp(mean.min(axis=0)))
 
 
 def _first_guess(mean: Floats) -> Floats:
-    return 0.5 + np.exp(mean) / (2 * np.maximum(_slack(mean), 1e-13))
+    return 0.5 + np.exp(mean) / (2 * np.maximum(_slack(mean), 1e-13 * np.exp(mean.min(axis=0))))
 
 
 def _newton_step(shapes: Floats, mean: Floats) -> Floats:

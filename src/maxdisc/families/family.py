@@ -36,6 +36,10 @@ class Family(ABC):
     translates: ClassVar[bool] = False
     #: Whether data must be integers. (Counts need not: scaled counts are the normal case for text.)
     integral: ClassVar[bool] = False
+    #: Whether :meth:`natural` iterates, so that it may fail to converge; see :meth:`solved`.
+    iterative: ClassVar[bool] = False
+    #: The largest magnitude whose statistics can be summed without overflow.
+    largest: ClassVar[float] = 1e290
     #: Means of some density of the family, for features that say nothing; shape (L,).
     neutral: ClassVar[tuple[float, ...]]
     #: What ``smoothing="auto"`` chooses among, from less to more; ties go to the earlier.
@@ -71,9 +75,9 @@ class Family(ABC):
         """Log of the base measure, any shape; 0 unless a family says otherwise."""
         return np.zeros(np.shape(x))
 
-    def mean_log_base(self, natural: Floats) -> Floats:
-        """Expectation of :meth:`log_base`, shape (...)."""
-        return np.zeros(natural.shape[1:])
+    def point(self, mean: Floats) -> Floats:
+        """The value whose statistics are ``mean``, for a feature that has no other; shape (...)."""
+        return mean[0]
 
     def solved(self, natural: Floats, mean: Floats) -> Booleans:
         """Where :meth:`natural` found the parameters of ``mean``, shape (...)."""
@@ -87,9 +91,9 @@ class Family(ABC):
         return np.asarray(exponent - self.log_partition(natural) + self.log_base(values))
 
     def entropy(self, natural: Floats) -> Floats:
-        """Entropy in nats: differential for densities, plain for probabilities; shape (...)."""
+        """Entropy in nats, as ``-E log p``; a family with a base measure adds its part. Shape (...)."""
         linear = (natural * self.mean(natural)).sum(axis=0)
-        return np.asarray(self.log_partition(natural) - linear - self.mean_log_base(natural))
+        return np.asarray(self.log_partition(natural) - linear)
 
     def kl(self, p: Floats, q: Floats) -> Floats:
         """Kullback-Leibler divergence KL(p || q) from natural parameters, shape (...)."""
@@ -99,7 +103,8 @@ class Family(ABC):
     def require(self, X: Matrix, names: npt.ArrayLike | None = None) -> None:
         """Raise ``ValueError``, with the column's name and the value, for data out of the support."""
         owner = f"the {self.name} family"
-        self.support.require(X, owner, names, integral=self.integral)
+        inside = Support(-self.largest, self.largest).intersection(self.support)
+        inside.require(X, owner, names, integral=self.integral)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

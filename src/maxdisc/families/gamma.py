@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import digamma, gammaln, polygamma
 
 from maxdisc.families.family import Family
-from maxdisc.matrices import Booleans, Floats, Matrix
+from maxdisc.matrices import Booleans, Floats, Matrix, with_data
 from maxdisc.support import Support
 
 
@@ -25,10 +25,11 @@ class Gamma(Family):
     support = Support(0.0, open_low=True)
     n_statistics = 2
     preserves_zero = False
+    iterative = True
     neutral = (1.0, -np.euler_gamma)
 
     def statistics(self, X: Matrix) -> tuple[Matrix, ...]:
-        return X, np.log(X)
+        return X, np.log(X) if isinstance(X, np.ndarray) else with_data(X, np.log(X.data))
 
     def natural(self, mean: Floats) -> Floats:
         shape = _shape_of_gap(np.log(mean[0]) - mean[1])
@@ -43,7 +44,7 @@ class Gamma(Family):
         return np.asarray(gammaln(shape) - shape * np.log(rate))
 
     def sample(self, natural: Floats, rng: np.random.Generator) -> Floats:
-        return rng.gamma(natural[1] + 1.0, -1.0 / natural[0])
+        return np.maximum(rng.gamma(natural[1] + 1.0, -1.0 / natural[0]), np.finfo(np.float64).tiny)
 
     def interior(self, mean: Floats) -> Booleans:
         positive = mean[0] > 0

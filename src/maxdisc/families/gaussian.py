@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from maxdisc.families.family import Family
-from maxdisc.matrices import Booleans, Floats, Matrix
+from maxdisc.matrices import Booleans, Floats, Matrix, with_data
 from maxdisc.smoothing import Smoothing
 from maxdisc.support import Support
 
@@ -15,11 +16,12 @@ class Gaussian(Family):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from maxdisc.families import Gaussian
-    >>> Gaussian().natural(np.array([1.0, 5.0])[:, None])  # mean 1, variance 4
-    array([[ 0.25 ],
-           [-0.125]])
+        >>> import numpy as np
+    import numpy.typing as npt
+        >>> from maxdisc.families import Gaussian
+        >>> Gaussian().natural(np.array([1.0, 5.0])[:, None])  # mean 1, variance 4
+        array([[ 0.25 ],
+               [-0.125]])
     """
 
     name = "gaussian"
@@ -27,10 +29,11 @@ class Gaussian(Family):
     n_statistics = 2
     translates = True
     neutral = (0.0, 1.0)
+    largest = 1e140
     smoothings = tuple(Smoothing(a) for a in (0.1, 1.0, 10.0, 100.0))
 
     def statistics(self, X: Matrix) -> tuple[Matrix, ...]:
-        return X, X * X if isinstance(X, np.ndarray) else X.multiply(X).tocsr()
+        return X, X * X if isinstance(X, np.ndarray) else with_data(X, X.data * X.data)
 
     def natural(self, mean: Floats) -> Floats:
         variance = np.maximum(mean[1] - mean[0] ** 2, 1e-300)
@@ -43,6 +46,11 @@ class Gaussian(Family):
 
     def log_partition(self, natural: Floats) -> Floats:
         return -(natural[0] ** 2) / (4 * natural[1]) + 0.5 * np.log(-np.pi / natural[1])
+
+    def log_density(self, x: npt.ArrayLike, natural: Floats) -> Floats:
+        """In terms of x - mean, which does not cancel where the mean is many deviations away from 0."""
+        deviation = np.asarray(x, dtype=np.float64) + natural[0] / (2 * natural[1])
+        return natural[1] * deviation**2 + 0.5 * np.log(-natural[1] / np.pi)
 
     def sample(self, natural: Floats, rng: np.random.Generator) -> Floats:
         variance = -0.5 / natural[1]

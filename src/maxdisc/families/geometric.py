@@ -40,7 +40,8 @@ class Geometric(Family):
         return -np.log(-np.expm1(natural[0]))
 
     def sample(self, natural: Floats, rng: np.random.Generator) -> Floats:
-        return rng.geometric(-np.expm1(natural[0])).astype(np.float64) - 1.0
+        # By inversion: numpy's own sampler stops at the largest integer.
+        return np.floor(np.log1p(-rng.random(natural.shape[1:])) / natural[0])
 
     def interior(self, mean: Floats) -> Booleans:
         return mean[0] > 0

@@ -1,0 +1,120 @@
+"""The design's layers, read off the import statements."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+import maxdisc
+
+SOURCE = Path(maxdisc.__file__).parent
+
+#: A module imports only from lower numbers, or from its own number where listed in PEERS.
+LAYERS = {
+    "matrices": 0,
+    "support": 0,
+    "moments": 0,
+    "counting": 0,
+    "smoothing": 0,
+    "families": 1,
+    "densities": 2,
+    "divergences": 3,
+    "decision": 3,
+    "rows": 4,
+    "selection": 5,
+    "explain": 5,
+    "parameters": 6,
+    "folds": 6,
+    "classifier": 6,
+    "datasets": 8,
+    "testing": 8,
+    "demo": 9,
+}
+
+#: Within a layer, who may import whom.
+PEERS = {
+    "support": {"matrices"},
+    "moments": {"matrices"},
+    "counting": {"matrices", "moments"},
+    "smoothing": {"matrices", "moments"},
+    "classifier": {"folds", "parameters"},
+}
+
+#: What each layer may import from outside; the standard library is free to all.
+FOUNDATION = {"numpy", "scipy"}
+ESTIMATORS = FOUNDATION | {"sklearn"}
+
+#: Optional dependencies, each allowed in its own module only.
+OPTIONAL: dict[str, set[str]] = {}
+
+
+def modules():
+    for path in sorted(SOURCE.rglob("*.py")):
+        parts = path.relative_to(SOURCE).with_suffix("").parts
+        if parts != ("__init__",):
+            yield parts[0], path
+
+
+def imports(path):
+    """(package, submodule or None) for every import anywhere in a file, type-checking ones included."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            if node.module == "maxdisc":
+                names = [f"maxdisc.{_home(alias.name)}" for alias in node.names]
+            else:
+                names = [node.module or ""]
+        else:
+            continue
+        for name in names:
+            top, _, rest = name.partition(".")
+            yield top, rest.split(".")[0] or None
+
+
+def _home(name):
+    return maxdisc._HOMES.get(name, f"maxdisc.{name}").split(".")[1]
+
+
+@pytest.mark.parametrize(("module", "path"), list(modules()), ids=lambda v: str(v).removeprefix(str(SOURCE)))
+def test_a_module_imports_from_lower_layers_only(module, path):
+    for top, submodule in imports(path):
+        if top != "maxdisc" or submodule is None or submodule == module:
+            continue
+        lower = LAYERS[submodule] < LAYERS[module]
+        assert lower or submodule in PEERS.get(module, set()), f"{module} imports {submodule}"
+
+
+@pytest.mark.parametrize(("module", "path"), list(modules()), ids=lambda v: str(v).removeprefix(str(SOURCE)))
+def test_scikit_learn_and_optional_packages_stay_where_they_belong(module, path):
+    allowed = ESTIMATORS if LAYERS[module] >= 6 else FOUNDATION
+    for top, _ in imports(path):
+        if top not in sys.stdlib_module_names and top != "maxdisc":
+            assert top in allowed | OPTIONAL.get(module, set()), f"{module} imports {top}"
+
+
+def test_every_module_has_a_layer():
+    assert {module for module, _ in modules()} == set(LAYERS)
+
+
+def test_no_name_says_nothing():
+    empty = {"utils", "util", "helpers", "helper", "common", "core", "misc"}
+    assert not [path for _, path in modules() if path.stem in empty]
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    import subprocess
+
+    code = "import sys, maxdisc; dir(maxdisc); print([m for m in ('numpy', 'sklearn') if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def test_the_rule_can_fail(tmp_path):
+    bad = tmp_path / "bad.py"
+    bad.write_text("from maxdisc import MaxDiscClassifier\nimport torch.nn\nfrom maxdisc.rows import Rows\n")
+    assert sorted(imports(bad), key=str) == [("maxdisc", "classifier"), ("maxdisc", "rows"), ("torch", "nn")]

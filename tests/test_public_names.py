@@ -1,0 +1,65 @@
+"""Every public name explains itself."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+
+import pytest
+
+import maxdisc
+
+# Names of the design, and where users import them from.
+PUBLIC = {
+    "maxdisc": ["MaxDiscClassifier"],
+    "maxdisc.families": [
+        "Bernoulli", "Beta", "Exponential", "Gamma", "Gaussian", "Geometric", "Hurdle", "Poisson",
+        "find_family",
+    ],
+    "maxdisc.support": ["Support"],
+    "maxdisc.smoothing": ["Smoothing"],
+    "maxdisc.moments": ["ClassMoments"],
+    "maxdisc.counting": ["class_moments"],
+    "maxdisc.densities": ["ClassDensities"],
+    "maxdisc.divergences": ["js_gm", "FeatureRanking", "find_divergence"],
+    "maxdisc.decision": ["LinearDecision"],
+    "maxdisc.rows": ["ArrayRows", "BatchRows", "HashFolds"],
+    "maxdisc.selection": ["SelectionPath", "size_grid"],
+    "maxdisc.explain": ["Explanation"],
+    "maxdisc.datasets": ["load_docstrings"],
+    "maxdisc.testing": ["check_family", "check_divergence", "check_moments", "check_rows", "random_data"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [(module, name) for module, names in PUBLIC.items() for name in names]
+)
+def test_a_public_name_has_a_docstring_with_an_example(module, name):
+    thing = getattr(importlib.import_module(module), name)
+    doc = inspect.getdoc(thing)
+    assert doc, f"{module}.{name} has no docstring"
+    assert ">>> " in doc, f"{module}.{name} has no example"
+
+
+def everything():
+    for info in pkgutil.walk_packages(maxdisc.__path__, "maxdisc."):
+        module = importlib.import_module(info.name)
+        yield info.name, module
+        for name, thing in vars(module).items():
+            if name.startswith("_") or getattr(thing, "__module__", None) != info.name:
+                continue
+            if inspect.isclass(thing) or inspect.isfunction(thing):
+                yield f"{info.name}.{name}", thing
+
+
+@pytest.mark.parametrize(("name", "thing"), list(everything()), ids=lambda v: v if isinstance(v, str) else "")
+def test_everything_without_an_underscore_has_a_docstring(name, thing):
+    assert inspect.getdoc(thing), name
+
+
+def test_lazy_names_resolve_and_others_do_not():
+    assert maxdisc.__version__
+    assert "MaxDiscClassifier" in dir(maxdisc)
+    with pytest.raises(AttributeError, match="no attribute 'Classifier'"):
+        _ = maxdisc.Classifier
