@@ -82,7 +82,13 @@ def main() -> int:
             seconds = time.perf_counter() - start
             print(f"{name:50} {family:9} {seconds:8.1f} {peak.megabytes:7.0f} {limit:6}", flush=True)
             results.append(
-                {"case": name, "family": family, "seconds": seconds, "megabytes": peak.megabytes, "limit": limit}
+                {
+                    "case": name,
+                    "family": family,
+                    "seconds": seconds,
+                    "megabytes": peak.megabytes,
+                    "limit": limit,
+                }
             )
     if options.json:
         record = {

@@ -164,7 +164,8 @@ def _centre_full_columns(
 
     Changes ``sums`` in place and returns the origins; None if there was no such column.
     """
-    within = sums[1].sum(axis=0) - ratio(sums[0] ** 2, members.group_weight[:, None]).sum(axis=0)
+    per_weight = ratio(np.ones(members.n_groups), members.group_weight)
+    within = sums[1].sum(axis=0) - np.einsum("gd,gd,g->d", sums[0], sums[0], per_weight)
     filled = np.bincount(X.indices, minlength=X.shape[1]) >= 0.5 * X.shape[0]
     columns = np.flatnonzero(filled & (within < 1e-4 * sums[1].sum(axis=0)))
     if columns.size == 0:

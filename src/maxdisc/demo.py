@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -43,13 +43,13 @@ def length_scaled(counts: Matrix) -> Matrix:
     return sp.csr_array(sp.diags_array(factor) @ counts)
 
 
-def docstring_task() -> Task:
-    """Which subpackage does a docstring document?"""
-    documents = load_docstrings()
+def docstring_task(level: Literal["package", "subpackage"] = "subpackage") -> Task:
+    """Which package, or subpackage, does a docstring document?"""
+    documents = load_docstrings(level)
     vectorizer = CountVectorizer(min_df=3, stop_words="english", token_pattern=r"(?u)\b[a-zA-Z]{2,}\b")
     counts = vectorizer.fit_transform(documents.data)
     return Task(
-        "docstrings: which subpackage do they document?",
+        f"docstrings: which {level} do they document?",
         length_scaled(counts),
         documents.target,
         vectorizer.get_feature_names_out(),
@@ -89,7 +89,7 @@ def run(task: Task, say: Callable[[str], None] = print) -> dict[str, float]:
     family = model.families_[0][0].name
     say(
         f"  {family} densities, {model.n_selected_:,} of {d:,} features kept, "
-        f"{model.smoothing_.amount:g} pseudo-cells, fitted in {seconds:.2f} s"
+        f"smoothing {model.smoothing_.amount:g}, fitted in {seconds:.2f} s"
     )
     for label, features in top_features(model, task.names, n=6).items():
         say(f"  {label:24.24} {', '.join(features)}")
@@ -97,7 +97,10 @@ def run(task: Task, say: Callable[[str], None] = print) -> dict[str, float]:
 
 
 def top_features(model: MaxDiscClassifier, names: Any, n: int) -> dict[str, list[str]]:
-    """For the largest classes, the kept features that set them apart most; a minus: by being low."""
+    """For the largest classes, the kept features that set them apart most; a minus: by being low.
+
+    What a class has more of is easier to read than what it lacks, and comes first.
+    """
     family, columns = model.families_[0][0], model.decision_.columns
     apart = np.empty((len(model.classes_), len(columns)))
     higher = np.empty(apart.shape, dtype=np.bool_)
@@ -106,7 +109,7 @@ def top_features(model: MaxDiscClassifier, names: Any, n: int) -> dict[str, list
         higher[:, block] = densities.mean[0] > densities.rest.mean[0]
     out = {}
     for c in np.argsort(-model.class_prior_, kind="stable")[:8]:
-        best = np.argsort(-apart[c], kind="stable")[:n]
+        best = np.lexsort([-apart[c], ~higher[c]])[:n]
         out[str(model.classes_[c])] = [f"{'' if higher[c, k] else '-'}{names[columns[k]]}" for k in best]
     return out
 

@@ -16,12 +16,11 @@ class Gaussian(Family):
 
     Examples
     --------
-        >>> import numpy as np
-    import numpy.typing as npt
-        >>> from maxdisc.families import Gaussian
-        >>> Gaussian().natural(np.array([1.0, 5.0])[:, None])  # mean 1, variance 4
-        array([[ 0.25 ],
-               [-0.125]])
+    >>> import numpy as np
+    >>> from maxdisc.families import Gaussian
+    >>> Gaussian().natural(np.array([1.0, 5.0])[:, None])  # mean 1, variance 4
+    array([[ 0.25 ],
+           [-0.125]])
     """
 
     name = "gaussian"

@@ -1,0 +1,53 @@
+# Everything a newcomer needs: `make demo` and `make test` set themselves up.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow lint docs bench-memory clean
+
+help:  ## list the commands
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | awk -F'|' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "maxdisc needs Python 3.11 or newer; say which with: make PYTHON=python3.12 ..." >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	touch $@
+
+$(VENV)/.core: $(VENV)/.created pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(VENV)/.test: $(VENV)/.core
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet --editable '.[all,dev]'
+	touch $@
+
+demo: $(VENV)/.core  ## the main job on data that every machine has
+	$(BIN)/python -m maxdisc.demo
+
+test: $(VENV)/.test  ## the tests, in about a minute on two cores
+	$(BIN)/python -m pytest --quiet -n auto
+
+test-slow: $(VENV)/.test  ## the tests that take minutes: all rows of the paper's tables
+	$(BIN)/python -m pytest --quiet -n auto -m slow
+
+lint: $(VENV)/.dev  ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+docs: $(VENV)/.dev  ## the documentation, in docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+bench-memory: $(VENV)/.test  ## peak memory of fit, up to 100 classes x 1,000,000 features
+	$(BIN)/python benchmarks/memory.py --large --json benchmarks/results/memory.json
+
+clean:  ## remove what the other commands made
+	rm -rf $(VENV) .venv-all .venv-oldest docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +
