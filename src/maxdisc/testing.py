@@ -157,7 +157,7 @@ def _check_integrals(family: Family, natural: Floats) -> None:
     mean = family.mean(natural)
     for j in range(natural.shape[2]):
         p, q = natural[:, 0, j], natural[:, 1, j]
-        x, w = _nodes(family, mean[:, 0, j])
+        x, w = nodes_for(family, mean[:, 0, j])
         log_p = family.log_density(x, p[:, None])
         log_q = family.log_density(x, q[:, None])
         mass = w * np.exp(log_p)
@@ -178,7 +178,8 @@ def _check_integrals(family: Family, natural: Floats) -> None:
         )
 
 
-def _nodes(family: Family, mean: Floats) -> tuple[Floats, Floats]:
+def nodes_for(family: Family, mean: Floats) -> tuple[Floats, Floats]:
+    """Nodes and weights for integrals over a family's support, where the density of that mean (L,) lives."""
     center = float(mean[0]) if family.translates else 0.0
     if family.translates:
         scale = float(np.sqrt(mean[1] - mean[0] ** 2))

@@ -6,37 +6,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
+from text_tasks import TEXT_TASKS
 
 from maxdisc.demo import length_scaled
-
-#: The rows of the paper's text table: classes as groups of newsgroups.
-TEXT_TASKS = {
-    "autos / motorcycles": [["rec.autos"], ["rec.motorcycles"]],
-    "religion": [["talk.religion.misc"], ["soc.religion.christian"]],
-    "ms-windows / windows.x": [["comp.os.ms-windows.misc"], ["comp.windows.x"]],
-    "ibm / mac": [["comp.sys.ibm.pc.hardware"], ["comp.sys.mac.hardware"]],
-    "rec: motors / sport": [["rec.autos", "rec.motorcycles"], ["rec.sport.baseball", "rec.sport.hockey"]],
-    "sci: space, crypt / med, electronics": [["sci.space", "sci.crypt"], ["sci.med", "sci.electronics"]],
-    "comp: windows / sys": [
-        ["comp.os.ms-windows.misc", "comp.windows.x"],
-        ["comp.sys.ibm.pc.hardware", "comp.sys.mac.hardware"],
-    ],
-    "talk": [
-        ["talk.politics.guns"],
-        ["talk.politics.mideast"],
-        ["talk.politics.misc"],
-        ["talk.religion.misc"],
-    ],
-    "sci": [["sci.crypt"], ["sci.electronics"], ["sci.med"], ["sci.space"]],
-    "rec": [["rec.autos"], ["rec.motorcycles"], ["rec.sport.baseball"], ["rec.sport.hockey"]],
-    "comp": [
-        ["comp.graphics"],
-        ["comp.os.ms-windows.misc"],
-        ["comp.sys.ibm.pc.hardware"],
-        ["comp.sys.mac.hardware"],
-        ["comp.windows.x"],
-    ],
-}
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from maxdisc.densities import ClassDensities
 from maxdisc.divergences import FeatureRanking, jeffreys, js_gm, one_vs_rest, pairwise
 from maxdisc.families import FAMILIES, Bernoulli, Family
-from maxdisc.testing import _nodes, random_densities
+from maxdisc.testing import nodes_for, random_densities
 
 families = pytest.mark.parametrize("name", FAMILIES)
 
@@ -21,7 +21,7 @@ def log_densities(densities: ClassDensities, feature: int):
     family, natural = densities.family, densities.natural[:, :, feature]
     # Nodes for the widest class serve the others too: the rule is far finer than it need be.
     widest = int(np.argmax(np.abs(densities.mean[-1, :, feature])))
-    x, w = _nodes(family, densities.mean[:, widest, feature])
+    x, w = nodes_for(family, densities.mean[:, widest, feature])
     return x, w, np.stack([family.log_density(x, natural[:, c, None]) for c in range(natural.shape[1])])
 
 
