@@ -685,3 +685,22 @@ def test_metadata_routing():
     with sklearn.config_context(enable_metadata_routing=True):
         model = MaxDiscClassifier().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
         cross_validate(model, X, y, params={"sample_weight": weights}, cv=3)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_predictions_at_a_million_deviations_are_those_of_extended_precision(dtype):
+    rng = np.random.default_rng(0)
+    y = np.arange(240) % 2
+    scale = 1.0 if dtype == np.float64 else 64.0  # float32 holds no finer steps at a million
+    X = (1e6 * scale + scale * (rng.normal(size=(240, 3)) + 0.4 * y[:, None])).astype(dtype)
+    stream = MaxDiscClassifier("gaussian", smoothing=0.0)
+    for i in rng.permutation(24):
+        stream.partial_fit(X[10 * i : 10 * i + 10], y[10 * i : 10 * i + 10])
+    exact = X.astype(np.longdouble)
+    log_p = np.zeros((240, 2), dtype=np.longdouble)
+    for c in range(2):
+        mean, variance = exact[y == c].mean(axis=0), exact[y == c].var(axis=0)
+        log_p[:, c] = (-((exact - mean) ** 2) / (2 * variance) - np.log(variance) / 2).sum(axis=1)
+    odds = (log_p[:, 1] - log_p[:, 0]).astype(float)
+    got = np.diff(stream.predict_joint_log_proba(X), axis=1)[:, 0]
+    np.testing.assert_allclose(got, odds, rtol=1e-9, atol=1e-9)

@@ -40,6 +40,7 @@ PEERS = {
     "moments": {"matrices"},
     "counting": {"matrices", "moments"},
     "smoothing": {"matrices", "moments"},
+    "decision": {"divergences"},
     "classifier": {"folds", "parameters"},
 }
 

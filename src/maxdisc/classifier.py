@@ -23,9 +23,9 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from maxdisc.decision import LinearDecision
+from maxdisc.decision import LinearDecision, ranked_decision
 from maxdisc.densities import class_prior, density_blocks
-from maxdisc.divergences import FeatureRanking, find_divergence, rank
+from maxdisc.divergences import FeatureRanking, find_divergence
 from maxdisc.explain import Explanation
 from maxdisc.families import FAMILIES, Family, find_family
 from maxdisc.folds import fold_plans
@@ -379,9 +379,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     ) -> tuple[FeatureRanking, LinearDecision]:
         """Rank, and set the decision, from all the rows: the choices have been made."""
         prior = given_prior(self.prior, classes)
-        ranking = rank(family, moments, choice.smoothing, find_divergence(self.divergence), prior)
-        kept = ranking.order[: choice.size]
-        decision = LinearDecision.of(family, moments, choice.smoothing, kept, prior)
+        divergence = find_divergence(self.divergence)
+        ranking, decision = ranked_decision(family, moments, choice.smoothing, divergence, prior, choice.size)
         if len(ranking.unsolved):
             first = column_name(int(ranking.unsolved[0]), self._names)
             warnings.warn(

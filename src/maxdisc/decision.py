@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from maxdisc.densities import class_prior, density_blocks, translated
+from maxdisc.densities import ClassDensities, class_prior, density_blocks, translated
+from maxdisc.divergences import Divergence, FeatureRanking, checked_scores
 from maxdisc.families import Family
 from maxdisc.matrices import Booleans, Floats, Integers, Matrix, blocks, is_sparse, with_data
 from maxdisc.moments import ClassMoments
@@ -70,17 +71,41 @@ class LinearDecision:
         prior: Floats | None = None,
     ) -> LinearDecision:
         """The decision among densities estimated from moments, for the columns given."""
-        shape = (moments.n_classes, len(columns))
-        weights, baseline = np.empty((family.n_statistics, *shape)), np.empty(shape)
-        origin = np.empty(len(columns))
+        decision = cls._blank(family, moments, np.asarray(columns), prior)
         for block, densities in density_blocks(family, moments, smoothing, prior, columns):
-            # What says nothing contributes nothing, to any class.
-            weights[:, :, block] = np.where(densities.usable, densities.natural, 0.0)
-            baseline[:, block] = np.where(densities.usable, densities.log_partition, 0.0)
-            origin[block] = densities.origin
+            decision._fill(block, densities)
+        return decision
+
+    @classmethod
+    def _blank(
+        cls, family: Family, moments: ClassMoments, columns: Integers, prior: Floats | None
+    ) -> LinearDecision:
+        shape = (moments.n_classes, len(columns))
         with np.errstate(divide="ignore"):
             log_prior = np.log(class_prior(moments, prior))
-        return cls(family, np.asarray(columns), origin, weights, baseline, log_prior)
+        weights = np.empty((family.n_statistics, *shape))
+        return cls(family, columns, np.empty(len(columns)), weights, np.empty(shape), log_prior)
+
+    def _fill(self, block: slice, densities: ClassDensities) -> None:
+        self.weights[:, :, block] = densities.natural
+        self.baseline[:, block] = densities.log_partition
+        self.origin[block] = densities.origin
+        if not densities.usable.all():
+            # What says nothing contributes nothing, to any class.
+            self.weights[:, :, block][:, :, ~densities.usable] = 0.0
+            self.baseline[:, block][:, ~densities.usable] = 0.0
+
+    def _best_first(self, order: Integers) -> LinearDecision:
+        """These columns in another order, or some of them; all of them change places where they are."""
+        if len(order) < len(self.columns):
+            weights, baseline = self.weights[:, :, order], self.baseline[:, order]
+        else:
+            weights, baseline = self.weights, self.baseline
+            for row in (*weights.reshape(-1, len(order)), *baseline):
+                row[:] = row[order]
+        return replace(
+            self, columns=self.columns[order], origin=self.origin[order], weights=weights, baseline=baseline
+        )
 
     @property
     def n_classes(self) -> int:
@@ -203,6 +228,41 @@ class LinearDecision:
     def _direct(self, values: Floats, c: int, at: Integers | Booleans) -> Floats:
         """Log densities in class c, cell by cell: for the few features that are far, shape (n, k)."""
         return self.family.log_density(values - self.origin[at], self.weights[:, c, at])
+
+
+def ranked_decision(
+    family: Family,
+    moments: ClassMoments,
+    smoothing: Smoothing,
+    divergence: Divergence,
+    prior: Floats | None = None,
+    size: int | None = None,
+) -> tuple[FeatureRanking, LinearDecision]:
+    """Rank all features and decide by the best of them, from one estimate of the densities.
+
+    Parameters
+    ----------
+    family, moments, smoothing, prior
+        What the densities are estimated from; see :func:`maxdisc.densities.estimate`.
+    divergence : callable
+        What the features are ranked by.
+    size : int, optional
+        How many to keep; by default all.
+
+    Returns
+    -------
+    FeatureRanking, LinearDecision
+        Of all D features, and of the best K.
+    """
+    decision = LinearDecision._blank(family, moments, np.arange(moments.n_features), prior)
+    scores = np.empty(moments.n_features)
+    solved = np.ones(moments.n_features, dtype=np.bool_)
+    for block, densities in density_blocks(family, moments, smoothing, prior):
+        scores[block] = checked_scores(divergence, densities)
+        solved[block] = densities.solved.all(axis=0)
+        decision._fill(block, densities)
+    ranking = FeatureRanking.of(scores, solved)
+    return ranking, decision._best_first(ranking.order[:size])
 
 
 def _planes(family: Family, values: Floats, missing: Booleans) -> tuple[Floats, ...]:

@@ -208,13 +208,19 @@ def rank(
     scores = np.empty(moments.n_features)
     solved = np.ones(moments.n_features, dtype=np.bool_)
     for block, densities in density_blocks(family, moments, smoothing, prior):
-        part = np.asarray(divergence(densities), dtype=np.float64)
-        if part.shape != scores[block].shape or not np.isfinite(part).all():
-            raise ValueError(
-                f"the divergence {getattr(divergence, '__name__', divergence)!r} must give one finite score "
-                f"for each feature: shape {scores[block].shape}, got shape {part.shape}"
-                f"{'' if np.isfinite(part).all() else ' with NaN or infinity'}."
-            )
-        scores[block] = part
+        scores[block] = checked_scores(divergence, densities)
         solved[block] = densities.solved.all(axis=0)
     return FeatureRanking.of(scores, solved)
+
+
+def checked_scores(divergence: Divergence, densities: ClassDensities) -> Floats:
+    """What a divergence says of (a block of) features, shape (D,); raise ``ValueError`` if it is no score."""
+    scores = np.asarray(divergence(densities), dtype=np.float64)
+    wanted = densities.coverage.shape
+    if scores.shape != wanted or not np.isfinite(scores).all():
+        raise ValueError(
+            f"the divergence {getattr(divergence, '__name__', divergence)!r} must give one finite score "
+            f"for each feature: shape {wanted}, got shape {scores.shape}"
+            f"{'' if np.isfinite(scores).all() else ' with NaN or infinity'}."
+        )
+    return scores

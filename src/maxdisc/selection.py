@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from maxdisc.decision import LinearDecision, Sweep
-from maxdisc.divergences import Divergence, rank
+from maxdisc.decision import LinearDecision, Sweep, ranked_decision
+from maxdisc.divergences import Divergence
 from maxdisc.families import Family
 from maxdisc.matrices import Floats, Integers
 from maxdisc.moments import ClassMoments, exclusive_totals
@@ -229,8 +229,9 @@ class FoldModels:
         fold: int,
     ) -> LinearDecision:
         training = training_of(fold)
-        order = rank(self.family, training, smoothing, self.divergence, self.prior).order
-        return LinearDecision.of(self.family, training, smoothing, order[: sizes[-1]], self.prior)
+        return ranked_decision(self.family, training, smoothing, self.divergence, self.prior, int(sizes[-1]))[
+            1
+        ]
 
 
 def _training_of(parts: list[ClassMoments]) -> Callable[[int], ClassMoments]:
