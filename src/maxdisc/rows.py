@@ -290,7 +290,12 @@ class BatchRows:
         total: list[ClassMoments] | None = None
         for batch in self:
             part = batch.moments(family, folds)
-            total = part if total is None else [t + p for t, p in zip(total, part, strict=True)]
+            if total is None:
+                total = part
+                continue
+            while part:  # fold by fold, so that no more than one sum is held twice
+                last = len(part) - 1
+                total[last] = total[last] + part.pop()
         assert total is not None  # an empty source raises while it is read
         return total
 
