@@ -8,7 +8,8 @@ import pytest
 import scipy.sparse as sp
 
 from maxdisc import MaxDiscClassifier
-from maxdisc.rows import ArrayRows
+from maxdisc.families import FAMILIES
+from maxdisc.rows import ArrayRows, BatchRows
 from maxdisc.smoothing import Smoothing
 from maxdisc.testing import random_data
 
@@ -123,9 +124,39 @@ CASES = {
     ),
     "labels that are measurements": (lambda: MaxDiscClassifier().fit(X, y + 0.5), "[Uu]nknown label type"),
     "no labels": (lambda: MaxDiscClassifier().fit(X, None), "requires y to be passed"),
-    "text as numbers": (
+    "documents as rows": (
         lambda: MaxDiscClassifier().fit(np.full((30, 4), "word"), y),
-        "could not convert|must be numeric|dtype",
+        "X holds text: .*CountVectorizer",
+    ),
+    "a column of words": (
+        lambda: MaxDiscClassifier().fit(pd.DataFrame({"size": X[:, 0], "colour": ["red"] * 30}), y),
+        "column 'colour' holds text, such as 'red'",
+    ),
+    "a row in both parts of a split": (
+        lambda: MaxDiscClassifier(cv=[([0, 1, 2], [2, 3])]).fit(X, y),
+        "same row in its train and its test part",
+    ),
+    "one class to choose on": (
+        lambda: MaxDiscClassifier().fit(X, y).choose_n_features(X[y == 0], y[y == 0]),
+        "only one class",
+    ),
+    "dates that are not": (
+        lambda: MaxDiscClassifier().fit(X, np.array(["NaT"] * 30, "M8[D]")),
+        "first in row 0",
+    ),
+    "a first batch without all classes": (
+        lambda: MaxDiscClassifier(prior=[0.2, 0.3, 0.5]).partial_fit(X[y == 0], y[y == 0]),
+        "give partial_fit all of them as classes=",
+    ),
+    "rows that are a list": (lambda: ArrayRows([1.0, 2.0], [0, 1], 2), "table of numbers"),
+    "rows of words": (lambda: ArrayRows(np.full((2, 2), "a"), [0, 1], 2), "table of numbers"),
+    "a batch without codes": (
+        lambda: BatchRows(lambda: [(X,)], 3).moments(FAMILIES["poisson"]),
+        "got 1 parts",
+    ),
+    "a value in the second batch": (
+        lambda: BatchRows(lambda: [(X, y), (changed(-1.0), y)], 3).moments(FAMILIES["poisson"]),
+        "column 2 has -1 in row 37",
     ),
     "another width at predict": (
         lambda: MaxDiscClassifier().fit(X, y).predict(X[:, :3]),

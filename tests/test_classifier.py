@@ -704,3 +704,112 @@ def test_predictions_at_a_million_deviations_are_those_of_extended_precision(dty
     odds = (log_p[:, 1] - log_p[:, 0]).astype(float)
     got = np.diff(stream.predict_joint_log_proba(X), axis=1)[:, 0]
     np.testing.assert_allclose(got, odds, rtol=1e-9, atol=1e-9)
+
+
+def test_sparse_variances_keep_their_digits_in_each_class_by_itself():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 6, 1200)
+    noise = rng.normal(size=1200)
+    # Full in two classes, empty in the others; and one narrow class far away beside a wide one.
+    some = np.where(y == 0, 1e8 + noise, np.where(y == 1, 1e8 + 4 + noise, 0.0))
+    wide = np.where(y < 3, 1e7 * noise, 1e8 + rng.normal(size=1200))
+    X = np.column_stack([some, wide, rng.normal(size=1200)])
+    for soft in (False, True):
+        labels = np.eye(6)[y] if soft else y
+        sparse = ArrayRows(sp.csr_array(X), labels, 6).moments(FAMILIES["gaussian"])[0]
+        for c in range(6):
+            np.testing.assert_allclose(
+                (sparse.centred()[1][1] / sparse.cells)[c],
+                X[y == c].astype(np.longdouble).var(axis=0).astype(float),
+                rtol=1e-9,
+                atol=1e-12,
+            )
+    near = y < 2
+    dense = MaxDiscClassifier("gaussian", smoothing=0.1, n_features="all").fit(X, y)
+    model = MaxDiscClassifier("gaussian", smoothing=0.1, n_features="all").fit(sp.csr_array(X), y)
+    assert model.score(sp.csr_array(X[near]), y[near]) == dense.score(X[near], y[near]) > 0.95
+
+
+def test_a_failed_fit_leaves_the_old_model_or_none():
+    from sklearn.exceptions import NotFittedError
+
+    X, y = random_data("gaussian", 40, 2, 4, seed=30)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = MaxDiscClassifier().fit(frame, y)
+    before = model.predict_proba(frame)
+    for bad in (
+        lambda: model.fit(frame.iloc[:, :2], y[:10]),
+        lambda: model.fit(frame.rename(columns={"a": "z"}), np.zeros(40)),
+        lambda: model.fit_rows(ArrayRows(X, y, 2, np.zeros(40)), [0, 1]),
+    ):
+        with pytest.raises(ValueError):  # noqa: PT011  # which one does not matter
+            bad()
+        np.testing.assert_array_equal(model.predict_proba(frame), before)
+        assert model.feature_names_in_.tolist() == list("abcd")
+    fresh = MaxDiscClassifier(prior=[0.5, 0.5])
+    with pytest.raises(ValueError, match="prior"):
+        fresh.partial_fit(X[y == 0], y[y == 0])
+    with pytest.raises(NotFittedError):
+        fresh.predict(X)
+    rows = MaxDiscClassifier(cv="hash").fit(frame, y).fit_rows(ArrayRows(X, y, 2), [0, 1])
+    assert not hasattr(rows, "feature_names_in_")
+
+
+def test_labels_of_one_kind_in_any_container():
+    X, y = random_data("gaussian", 40, 2, 3, seed=31)
+    words = np.array(["a", "b"])[y]
+    model = MaxDiscClassifier("gaussian", smoothing=1.0)
+    model.partial_fit(X[:10], pd.Series(words[:10]), classes=["a", "b"])
+    model.partial_fit(X[10:20], words[10:20])
+    model.partial_fit(X[20:30], words[20:30].tolist())
+    model.partial_fit(X[30:], words[30:].astype(object))
+    whole = MaxDiscClassifier("gaussian", smoothing=1.0, n_features="all").fit(X, words)
+    np.testing.assert_allclose(model.predict_proba(X), whole.predict_proba(X), rtol=1e-9)
+    assert model.predict(X).tolist() == whole.predict(X).tolist()
+
+
+def test_what_partial_fit_learnt_does_not_hang_on_later_parameters():
+    X, y = random_data("gaussian", 60, 3, 3, seed=32)
+    eager = MaxDiscClassifier("gaussian", smoothing=1.0).partial_fit(X, y)
+    expected = eager.predict_proba(X)
+    lazy = MaxDiscClassifier("gaussian", smoothing=1.0).partial_fit(X, y)
+    lazy.set_params(prior=[0.9, 0.05, 0.05], divergence="nonsense")
+    np.testing.assert_array_equal(lazy.predict_proba(X), expected)
+
+
+def test_probabilities_sum_to_one_however_far_a_row_is():
+    model = MaxDiscClassifier("gaussian", smoothing=1.0, n_features="all")
+    model.fit([[-1, 0], [1, 0.5], [-1, 1], [1, 1.5]], [0, 0, 1, 1])
+    np.testing.assert_allclose(model.predict_proba([[1e9, 0], [0, 0]]).sum(axis=1), 1.0)
+
+
+def test_a_row_beyond_reckoning_is_refused():
+    X, y = random_data("gaussian", 40, 2, 3, seed=33)
+    model = MaxDiscClassifier("gaussian", smoothing=1.0, n_features="all").fit(X * 1e-100, y)
+    with pytest.raises(ValueError, match="row 1 has values too far"):
+        model.predict(np.array([[0.0, 0.0, 0.0], [1e130, -1e130, 1e130]]))
+
+
+@pytest.mark.parametrize("cv", [3, "hash"])
+def test_rows_take_a_number_of_folds_or_hash(cv):
+    X, y = random_data("gaussian", 60, 2, 3, seed=34)
+    model = MaxDiscClassifier("gaussian", cv=cv).fit_rows(ArrayRows(X, y, 2), [0, 1])
+    assert len(model.path_.weight) == (3 if cv == 3 else 5)
+    soft = MaxDiscClassifier("gaussian", cv=cv).fit_rows(ArrayRows(X, np.eye(2)[y], 2), [0, 1])
+    np.testing.assert_allclose(soft.predict_proba(X), model.predict_proba(X), rtol=1e-9)
+    assert "3 folds" in repr(model.path_) or cv == "hash"
+
+
+def test_a_narrow_beta_is_reported_not_guessed():
+    from sklearn.exceptions import ConvergenceWarning
+
+    rng = np.random.default_rng(0)
+    y = np.arange(2000) % 2
+    narrow = 1e-6 * (1 + 1e-5 * (rng.normal(size=2000) + 2 * y))
+    good = np.clip(0.3 + 0.1 * rng.normal(size=2000) + 0.2 * y, 0.01, 0.99)
+    with pytest.warns(ConvergenceWarning, match="first column 1"):
+        model = MaxDiscClassifier("beta", smoothing=1.0, n_features="all").fit(
+            np.column_stack([good, narrow]), y
+        )
+    assert model.scores_[1] == 0.0
+    assert model.score(np.column_stack([good, narrow]), y) > 0.8

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from maxdisc.counting import class_moments
 from maxdisc.decision import LinearDecision, sweep
 from maxdisc.densities import estimate
-from maxdisc.families import FAMILIES, Gaussian, Poisson
+from maxdisc.families import FAMILIES, Poisson
 from maxdisc.smoothing import Smoothing
 from maxdisc.testing import random_data
 
@@ -166,9 +166,47 @@ def test_row_blocks_do_not_show(monkeypatch):
     np.testing.assert_allclose(decision.scores(sp.csr_array(X)), whole[0], rtol=1e-9)
 
 
-def test_about_zero_is_the_same_decision():
-    X, codes = random_data("gaussian", 50, 3, 4, seed=9)
-    _, decision = fitted("gaussian", X + 10, codes, 3)
-    assert decision.origin.any()
-    np.testing.assert_allclose(decision.about_zero.scores(X + 10), decision.scores(X + 10), rtol=1e-9)
-    assert decision.about_zero.family == Gaussian()
+def test_columns_far_from_zero_have_an_origin_and_sparse_rows_know_it():
+    rng = np.random.default_rng(9)
+    codes = np.arange(60) % 3
+    X = rng.normal(size=(60, 4)) + codes[:, None] + np.array([0.0, 1e3, 0.0, 1e6])
+    X[::2, 0] = 0.0
+    _, decision = fitted("gaussian", X, codes, 3)
+    assert (decision.origin != 0).tolist() == [False, True, False, True]
+    np.testing.assert_allclose(decision.scores(sp.csr_array(X)), decision.scores(X), rtol=1e-12, atol=1e-9)
+    swept = [sweep(decision, data, codes, np.ones(60), np.arange(1, 5)) for data in (X, sp.csr_array(X))]
+    np.testing.assert_allclose(swept[0].loss, swept[1].loss, rtol=1e-9)
+    total = decision.log_prior + decision.contributions(X).sum(axis=2)
+    np.testing.assert_allclose(total, decision.scores(sp.csr_array(X)), rtol=1e-9, atol=1e-9)
+
+
+def test_far_classes_are_scored_directly_with_missing_cells_and_in_segments():
+    rng = np.random.default_rng(10)
+    codes = np.arange(90) % 3
+    far = np.array([0.0, 1.0, 1e7])[codes]
+    X = np.column_stack([far, rng.normal(size=90), -far, codes]) + rng.normal(size=(90, 4))
+    X[5, 0] = X[7, 3] = np.nan
+    _, decision = fitted("gaussian", X, codes, 3)
+    assert decision.apart(sparse=False).tolist() == [True, False, True, False]
+    total = decision.log_prior + decision.contributions(X).sum(axis=2)
+    np.testing.assert_allclose(total, decision.scores(X), rtol=1e-12)
+    swept = sweep(decision, X, codes, np.ones(90), np.arange(1, 5))
+    for size in range(1, 5):
+        scores = decision.first(size).scores(X)
+        assert swept.correct[size - 1] == (scores.argmax(axis=1) == codes).sum()
+    own = decision.contributions(X)[np.arange(90), codes]
+    assert np.nanmin(own) > -30, "the own class of a row is always near"
+
+
+def test_many_sparse_columns_that_are_constant_within_classes_stay_sparse():
+    # 2,000 rows of 12,500 columns, 250 of them stored in each row: as a dense block 200 MB.
+    n_classes, per_class, n_rows = 50, 250, 2000
+    codes = np.arange(n_rows) % n_classes
+    columns = (codes[:, None] * per_class + np.arange(per_class)).ravel()
+    X = sp.csr_array(
+        (np.ones(columns.size), columns, np.arange(0, columns.size + 1, per_class)),
+        shape=(n_rows, n_classes * per_class),
+    )
+    _, decision = fitted("gaussian", X, codes, n_classes)
+    assert not decision.apart(sparse=True).any()
+    assert (decision.scores(X[:100]).argmax(axis=1) == codes[:100]).all()

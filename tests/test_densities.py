@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 from maxdisc.counting import class_moments
 from maxdisc.densities import density_blocks, estimate, translated
-from maxdisc.divergences import DIVERGENCES, js_gm, rank
+from maxdisc.divergences import DIVERGENCES, jeffreys, js_gm, kl, rank
 from maxdisc.families import FAMILIES, Gaussian, Poisson
 from maxdisc.smoothing import Smoothing
 from maxdisc.testing import random_data
@@ -207,3 +207,40 @@ def test_smoothing_refuses_nonsense(bad):
         Smoothing(bad)
     with pytest.raises(ValueError, match="'own' or 'flat'"):
         Smoothing(1.0, "mine")
+
+
+@pytest.mark.parametrize("name", ["gaussian", "poisson", "gamma"])
+def test_one_vs_rest_with_missing_cells_is_feature_by_feature_without_them(name):
+    X, codes = random_data(name, 90, 3, 4, seed=9)
+    X[np.random.default_rng(0).random(X.shape) < 0.3] = np.nan
+    densities = estimate(FAMILIES[name], moments_of(name, X, codes, 3), Smoothing(1.0))
+    for j in range(4):
+        seen = ~np.isnan(X[:, j])
+        alone = estimate(FAMILIES[name], moments_of(name, X[seen][:, [j]], codes[seen], 3), Smoothing(1.0))
+        for divergence in DIVERGENCES.values():
+            np.testing.assert_allclose(
+                divergence(densities)[j],
+                seen.mean() * divergence(alone)[0],
+                rtol=1e-9,
+                err_msg=str(divergence),
+            )
+
+
+def test_equal_values_everywhere_score_exactly_zero_with_any_weights():
+    rng = np.random.default_rng(0)
+    for name in ("poisson", "exponential", "geometric", "hurdle"):
+        for _ in range(5):
+            X = np.tile(rng.random(6) * 5 + 0.1, (300, 1))
+            moments = moments_of(name, X, rng.integers(0, 3, 300), 3, rng.random(300))
+            densities = estimate(FAMILIES[name], moments, Smoothing(0.3))
+            assert (js_gm(densities) == 0).all(), name
+            assert (jeffreys(densities) == 0).all(), name
+            np.testing.assert_allclose(kl(densities), 0.0, atol=1e-12)
+
+
+def test_a_column_never_seen_has_no_level():
+    X, codes = random_data("beta", 30, 2, 2, seed=10)
+    X[:, 1] = np.nan
+    densities = estimate(FAMILIES["beta"], moments_of("beta", X, codes, 2), Smoothing(1.0))
+    assert np.isnan(densities.level).tolist() == [False, True]
+    assert not densities.informative[1]

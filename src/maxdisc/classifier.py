@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Self, cast
 
 import numpy as np
@@ -25,7 +26,7 @@ from sklearn.utils.validation import (
 
 from maxdisc.decision import LinearDecision, ranked_decision
 from maxdisc.densities import class_prior, density_blocks
-from maxdisc.divergences import FeatureRanking, find_divergence
+from maxdisc.divergences import Divergence, FeatureRanking, find_divergence
 from maxdisc.explain import Explanation
 from maxdisc.families import FAMILIES, Family, find_family
 from maxdisc.folds import fold_plans
@@ -36,6 +37,7 @@ from maxdisc.parameters import (
     given_size,
     given_smoothing,
     require_labels,
+    require_numbers,
     require_one_of,
     require_representable,
     sorted_union,
@@ -44,6 +46,13 @@ from maxdisc.rows import ArrayRows, Folds, HashFolds, Rows
 from maxdisc.selection import Choice, FoldModels, Rule, SelectionPath, choose, size_grid
 from maxdisc.smoothing import Smoothing
 from maxdisc.support import Support
+
+# What scikit-learn's validation is to let through; ranges are checked, by column, by the family.
+_NUMBERS: dict[str, Any] = {
+    "accept_sparse": "csr",
+    "dtype": [np.float64, np.float32],
+    "ensure_all_finite": False,
+}
 
 
 class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
@@ -139,6 +148,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     smoothing_: Smoothing
     n_selected_: int
     _model_now: tuple[FeatureRanking, LinearDecision] | None
+    _settings: tuple[Floats | None, Divergence]
 
     def __init__(
         self,
@@ -193,6 +203,10 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         MaxDiscClassifier
             This estimator, fitted.
         """
+        with self._all_or_nothing():
+            return self._fit(X, y, sample_weight, groups)
+
+    def _fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None, groups: Any) -> Self:
         self._check_parameters()
         X, labels, weights = self._validated(X, y, sample_weight, reset=True)
         kept = np.flatnonzero(weights)
@@ -228,10 +242,10 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             raise ValueError(f"rows have {rows.n_classes} classes, but classes names {len(labels)}.")
         if not (isinstance(self.cv, numbers.Integral) and int(self.cv) >= 2) and self.cv != "hash":
             raise ValueError(f"a source of rows takes cv='hash' or a number of folds, got cv={self.cv!r}.")
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
         count = 5 if self.cv == "hash" else int(self.cv)
-        return self._learn(rows, [HashFolds(count)] if self._must_choose else (), labels)
+        with self._all_or_nothing():
+            self.__dict__.pop("feature_names_in_", None)
+            return self._learn(rows, [HashFolds(count)] if self._must_choose else (), labels)
 
     def partial_fit(
         self,
@@ -262,6 +276,12 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         MaxDiscClassifier
             This estimator.
         """
+        with self._all_or_nothing():
+            return self._add(X, y, classes, sample_weight)
+
+    def _add(
+        self, X: Any, y: Any, classes: npt.ArrayLike | None, sample_weight: npt.ArrayLike | None
+    ) -> Self:
         self._check_parameters()
         first = not hasattr(self, "moments_")
         X, labels, weights = _with_weight(*self._validated(X, y, sample_weight, reset=first))
@@ -303,6 +323,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
                 f"y has a label the model has not seen, {unseen[:1].tolist()[0]!r}: call partial_fit first."
             )
         kept = np.flatnonzero(weights)
+        if len(np.unique(labels[kept])) < 2:
+            raise ValueError("y has only one class: the number of features is chosen on rows of two or more.")
         plans = fold_plans(self.cv, X, labels, groups, self.random_state, kept)
         X, labels, weights = _with_weight(X, labels, weights)
         codes = np.searchsorted(self.classes_, labels)
@@ -330,9 +352,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             choice = self._usual(family, moments.n_features)
         if not moments.weight.any():
             raise ValueError("the rows have no weight: at least one must weigh more than 0.")
-        model = self._modelled(family, moments, classes, choice)
         self._remember(family, moments, classes, choice)
-        self._model_now = model
+        _ = self._model  # now, so that what is wrong with it is said here
         return self
 
     def _usual(self, family: Family, n_features: int) -> Choice:
@@ -345,6 +366,17 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     ) -> FoldModels:
         prior = given_prior(self.prior, classes)
         return FoldModels.of(rows, family, find_divergence(self.divergence), prior, plans)
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Whatever goes wrong inside leaves the estimator as it was."""
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
 
     def _choose(self, models: FoldModels) -> Choice:
         smoothing = given_smoothing(self.smoothing)
@@ -359,8 +391,10 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     def _remember(
         self, family: Family, moments: ClassMoments, classes: npt.NDArray[np.generic], choice: Choice
     ) -> None:
-        """Take in what was learnt, all at once; the ranking and the decision follow when they are needed."""
-        self.class_prior_ = class_prior(moments, given_prior(self.prior, classes))
+        """Take in what was learnt; the ranking and the decision follow when they are needed."""
+        prior = given_prior(self.prior, classes)
+        self._settings = (prior, find_divergence(self.divergence))
+        self.class_prior_ = class_prior(moments, prior)
         self.classes_ = classes
         self.families_ = [(family, slice(0, moments.n_features))]
         self.moments_ = moments
@@ -374,35 +408,34 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     def _choice(self) -> Choice:
         return Choice(self.smoothing_, self.n_selected_, self.path_)
 
-    def _modelled(
-        self, family: Family, moments: ClassMoments, classes: npt.NDArray[np.generic], choice: Choice
-    ) -> tuple[FeatureRanking, LinearDecision]:
-        """Rank, and set the decision, from all the rows: the choices have been made."""
-        prior = given_prior(self.prior, classes)
-        divergence = find_divergence(self.divergence)
-        ranking, decision = ranked_decision(family, moments, choice.smoothing, divergence, prior, choice.size)
+    @property
+    def _model(self) -> tuple[FeatureRanking, LinearDecision]:
+        """The ranking and the decision from all the rows, made when first asked for after a batch."""
+        check_is_fitted(self)
+        model = self._model_now
+        if model is None:
+            model = self._model_now = self._modelled()
+        return model
+
+    def _modelled(self) -> tuple[FeatureRanking, LinearDecision]:
+        family, (prior, divergence) = self.families_[0][0], self._settings
+        ranking, decision = ranked_decision(
+            family, self.moments_, self.smoothing_, divergence, prior, self.n_selected_
+        )
         if len(ranking.unsolved):
             first = column_name(int(ranking.unsolved[0]), self._names)
             warnings.warn(
                 f"no {family.name} density was found for {len(ranking.unsolved)} features, first {first}: "
                 "they score 0 and do not count.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-        if self.verbose > 0:
+        if self.verbose:
             print(
-                f"maxdisc: {family.name} densities, {len(classes)} classes, "
-                f"{choice.size} of {moments.n_features} features kept, {choice.smoothing}"
+                f"maxdisc: {family.name} densities, {len(self.classes_)} classes, "
+                f"{self.n_selected_} of {self.n_features_in_} features kept, {self.smoothing_}"
             )
         return ranking, decision
-
-    @property
-    def _model(self) -> tuple[FeatureRanking, LinearDecision]:
-        check_is_fitted(self)
-        if self._model_now is None:
-            family = self.families_[0][0]
-            self._model_now = self._modelled(family, self.moments_, self.classes_, self._choice)
-        return self._model_now
 
     @property
     def scores_(self) -> Floats:
@@ -445,16 +478,12 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any, reset: bool
     ) -> tuple[Matrix, npt.NDArray[np.generic], Floats]:
         require_labels(y)
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
-            multi_output=True,
-        )
+        try:
+            X, y = validate_data(self, X, y, reset=reset, multi_output=True, **_NUMBERS)
+        except ValueError as error:
+            if "could not convert string to float" in str(error):
+                require_numbers(X)
+            raise
         labels = column_or_1d(y, warn=True)
         check_classification_targets(labels)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -471,11 +500,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     def _rows(self, X: Any) -> Matrix:
         """Rows to be predicted."""
         check_is_fitted(self)
-        X = validate_data(
-            self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False
-        )
+        X = canonical(validate_data(self, X, reset=False, **_NUMBERS))
         self.families_[0][0].require(X, self._names)
-        return canonical(X)
+        return X
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -502,7 +529,14 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             Scores, up to what all classes share; see :meth:`score_samples` for densities.
         """
         X = self._rows(X)
-        return self.decision_.scores(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = self.decision_.scores(X)
+        lost = ~np.isfinite(scores.max(axis=1))
+        if lost.any():
+            raise ValueError(
+                f"row {np.argmax(lost)} has values too far from all that was seen in training to be scored."
+            )
+        return scores
 
     def predict(self, X: Any) -> npt.NDArray[np.generic]:
         """The most probable label of each row, shape (N,); ties go to the first in ``classes_``."""
@@ -512,6 +546,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     def predict_log_proba(self, X: Any) -> Floats:
         """Log of the posterior probabilities, shape (N, C)."""
         scores = self.predict_joint_log_proba(X)
+        # The largest first: the log of a sum vanishes beside scores of 1e18.
+        scores = scores - scores.max(axis=1, keepdims=True)
         return np.asarray(scores - logsumexp(scores, axis=1, keepdims=True))
 
     def predict_proba(self, X: Any) -> Floats:

@@ -125,7 +125,7 @@ def fold_moments(
         X = canonical(X).astype(np.float64, copy=False)
         sums, nonzero = _sparse_sums(statistics, X, members, n_classes)
         if powers:
-            origin = _centre_full_columns(statistics, X, members, sums)
+            origin = _centre_where_it_cancels(X, members, sums)
     elif powers:
         sums, origin, observed = _centred_sums(statistics, X, members)
     else:
@@ -157,24 +157,45 @@ def _sparse_sums(
     return sums, (members.indicator(X.shape[0], n_classes) @ stored).toarray()
 
 
-def _centre_full_columns(
-    statistics: Statistics, X: Matrix, members: Membership, sums: Floats
-) -> Floats | None:
-    """Sum again, as dense columns, those whose variance cancels: a column that is mostly zeros never does.
+def _centre_where_it_cancels(X: Matrix, members: Membership, sums: Floats) -> Floats | None:
+    """Sum again, about their own means, the groups and columns whose variance cancels.
 
-    Changes ``sums`` in place and returns the origins; None if there was no such column.
+    There nearly every row stores a value near the mean; the few zeros are added in closed form. Changes
+    ``sums`` in place and returns the origins, shape (G, D); None if nothing cancels.
     """
-    per_weight = ratio(np.ones(members.n_groups), members.group_weight)
-    within = sums[1].sum(axis=0) - np.einsum("gd,gd,g->d", sums[0], sums[0], per_weight)
-    filled = np.bincount(X.indices, minlength=X.shape[1]) >= 0.5 * X.shape[0]
-    columns = np.flatnonzero(filled & (within < 1e-4 * sums[1].sum(axis=0)))
-    if columns.size == 0:
+    keys = _cancelling(members, sums)
+    if keys.size == 0:
         return None
+    n_features = X.shape[1]
+    groups, columns = keys // n_features, keys % n_features
+    weight = members.group_weight[groups]
+    center = sums[0, groups, columns] / weight
+    entries = X[members.rows]
+    stored = np.diff(entries.indptr)
+    cells = np.repeat(members.groups, stored) * n_features + entries.indices
+    at = np.minimum(np.searchsorted(keys, cells), keys.size - 1)
+    hit = keys[at] == cells
+    at, weights = at[hit], np.repeat(members.weights, stored)[hit]
+    residual = entries.data[hit] - center[at]
+    zeros = weight - np.bincount(at, weights, keys.size)
+    for order in range(1, len(sums) + 1):
+        about = np.bincount(at, weights * residual**order, keys.size)
+        sums[order - 1, groups, columns] = about + np.maximum(zeros, 0.0) * (-center) ** order
     origin = np.zeros(sums.shape[1:])
-    for block in blocks(columns.size, X.shape[0]):
-        some = columns[block]
-        sums[:, :, some], origin[:, some], _ = _centred_sums(statistics, X[:, some].toarray(), members)
+    origin[groups, columns] = center
     return origin
+
+
+def _cancelling(members: Membership, sums: Floats) -> Integers:
+    """Where the variance is less than 1e-4 of the mean square, as sorted keys group * D + column."""
+    found = [
+        group * sums.shape[2] + np.flatnonzero(squares - first * first / weight < 1e-4 * squares)
+        for group, (first, squares, weight) in enumerate(
+            zip(sums[0], sums[1], members.group_weight, strict=True)
+        )
+        if weight > 0
+    ]
+    return np.concatenate(found) if found else np.zeros(0, dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,15 +10,17 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from maxdisc.densities import ClassDensities, class_prior, density_blocks, translated
+from maxdisc.densities import ClassDensities, class_prior, density_blocks
 from maxdisc.divergences import Divergence, FeatureRanking, checked_scores
 from maxdisc.families import Family
 from maxdisc.matrices import Booleans, Floats, Integers, Matrix, blocks, is_sparse, with_data
 from maxdisc.moments import ClassMoments
 from maxdisc.smoothing import Smoothing
 
-# Terms of this size cancel to about 1e-10. A Gaussian reaches it 1,400 deviations away from its origin.
-FAR = 1e6
+# Terms of this size cancel to about 1e-12. A Gaussian reaches it 140 deviations away from its origin.
+FAR = 1e4
+# In sparse rows such a feature would have to be made dense, so more is borne: terms cancel to about 1e-7.
+FAR_IN_SPARSE = 1e9
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,30 +124,22 @@ class LinearDecision:
             baseline=self.baseline[:, :size],
         )
 
-    @property
-    def about_zero(self) -> LinearDecision:
-        """The same decision with every origin at 0, which is where sparse rows can be scored."""
-        # Not cached as itself: a cycle would keep large arrays until the garbage collector comes by.
-        return self._moved_to_zero if self.origin.any() else self
-
     @cached_property
-    def _moved_to_zero(self) -> LinearDecision:
-        constant = sum(
-            self.weights[order - 1] * (-self.origin) ** order for order in range(1, len(self.weights) + 1)
-        )
-        return replace(
-            self,
-            origin=np.zeros_like(self.origin),
-            weights=translated(self.weights, -self.origin),
-            baseline=self.baseline - constant,
-        )
-
-    @cached_property
-    def far(self) -> Booleans:
-        """The features in which some class lies so far from the origin that the linear form cancels, (K,)."""
+    def reach(self) -> Floats:
+        """The largest term that the linear form of each feature has to cancel, shape (K,)."""
         if not self.family.translates:
-            return np.zeros(len(self.columns), dtype=np.bool_)
-        return np.asarray((np.abs(self.baseline) > FAR).any(axis=0))
+            return np.zeros(len(self.columns))
+        return np.asarray(np.abs(self.baseline).max(axis=0))
+
+    def apart(self, sparse: bool) -> Booleans:
+        """The features that are not scored by the matrix product over all others, shape (K,).
+
+        Dense: those in which a class lies so far from the origin that linear terms cancel. Sparse: those with
+        an origin, which have hardly any zeros, and the farthest.
+        """
+        if sparse:
+            return (self.origin != 0) | (self.reach > FAR_IN_SPARSE)
+        return self.reach > FAR
 
     def scores(self, X: Matrix) -> Floats:
         """Log prior plus evidence.
@@ -188,9 +182,10 @@ class LinearDecision:
         missing = np.isnan(values)
         planes = _planes(self.family, values - self.origin, missing)
         out = sum(w[None] * p[:, None] for w, p in zip(self.weights, planes, strict=True)) - self.baseline
-        if self.far.any():
+        far = self.apart(sparse=False)
+        if far.any():
             for c in range(self.n_classes):
-                out[:, c, self.far] = self._direct(values[:, self.far], c, self.far)
+                out[:, c, far] = self._direct(values[:, far], c, far)
         return np.where(missing[:, None], 0.0, out)
 
     def _kept(self, X: Matrix) -> Matrix:
@@ -198,18 +193,18 @@ class LinearDecision:
             return sp.csc_array(X)[:, self.columns].astype(np.float64, copy=False)
         return np.asarray(X)[:, self.columns].astype(np.float64, copy=False)
 
-    def _evidence(self, kept: Matrix, part: slice = slice(None)) -> Floats:
+    def _evidence(self, kept: Matrix, at: slice | Integers = slice(None)) -> Floats:
         """Evidence of some of the kept features (``kept`` holds just those), shape (n, C)."""
-        linear = self.about_zero if is_sparse(kept) else self
-        far = linear.far[part]
-        if not far.any():
-            return linear._product(kept, part)
-        at = np.arange(len(self.columns))[part]
-        out = linear._product(kept[:, ~far], at[~far])
-        # A column far from the origin is a full one, so this is no larger than what is stored.
-        values = kept[:, far].toarray() if is_sparse(kept) else kept[:, far]
+        apart = self.apart(is_sparse(kept))[at]
+        if not apart.any():
+            return self._product(kept, at)
+        at = np.arange(len(self.columns))[at]
+        out = self._product(kept[:, ~apart], at[~apart])
+        if is_sparse(kept):
+            return out + self._evidence(kept[:, apart].toarray(), at[apart])
+        values = kept[:, apart]
         for c in range(self.n_classes):
-            out[:, c] += np.where(np.isnan(values), 0.0, self._direct(values, c, at[far])).sum(axis=1)
+            out[:, c] += np.where(np.isnan(values), 0.0, self._direct(values, c, at[apart])).sum(axis=1)
         return out
 
     def _product(self, kept: Matrix, at: slice | Integers) -> Floats:
@@ -374,5 +369,7 @@ def _counted(scores: Floats, labels: npt.NDArray[Any], weights: Floats) -> tuple
 
 def row_blocks(n_rows: int, decision: LinearDecision, sparse: bool) -> list[slice]:
     """Ranges of rows whose dense temporaries stay small; sparse rows take only their stored cells."""
-    width = max(64, decision.n_classes) if sparse else max(len(decision.columns), decision.n_classes)
+    apart = int(decision.apart(sparse).sum())
+    width = max(64, 4 * apart) if sparse else len(decision.columns) + 4 * apart
+    width = max(width, decision.n_classes)
     return list(blocks(n_rows, width))

@@ -16,7 +16,10 @@ from maxdisc.smoothing import Smoothing
 
 # A feature that is constant within every class but differs between them would have an infinite divergence.
 # Its variance within classes is taken to be this share of its whole variance: its own, never another's.
-LEAST_SPREAD = 1e-9
+LEAST_SPREAD = 1e-4
+# Densities are described about 0, where sparse rows are scored, unless the mean is this many squared
+# deviations away. A column with such a mean has hardly any zeros.
+FAR_FROM_ZERO = 100.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +39,7 @@ class ClassDensities:
     informative : ndarray of shape (D,)
         False for a feature without mass or variation: all classes then share one neutral density.
     level : ndarray of shape (D,)
-        The value that stands for all rows; the only one, for a feature without variation.
+        The value that stands for all rows, the only one of a feature without variation; NaN if none was seen.
     origin : ndarray of shape (D,)
         0 unless the family translates.
     solved : ndarray of shape (C, D)
@@ -197,7 +200,7 @@ def _estimate(
             natural,
             *_observed_prior(source, prior),
             informative,
-            family.point(pseudo.pooled),
+            np.where(moments.cells.sum(axis=0) > 0, family.point(pseudo.pooled), np.nan),
             np.zeros(moments.n_features),
             solved,
             rest,
@@ -218,14 +221,14 @@ def _estimate_centred(
     total = np.broadcast_to(moments.cells, center.shape).sum(axis=0)
     share = np.broadcast_to(moments.cells, center.shape) / np.where(total > 0, total, 1.0)
     level = _weighted_mean(center, share)
-    # Sparse rows are scored about 0, so their densities are described there from the start.
-    centred = np.zeros(level.shape) if moments.origin is None else moments.origin.any(axis=0)
-    origin = np.where(centred, level, 0.0)
     pseudo = smoothing.pseudo_rows(moments, sums, None)
     spread = pseudo.pooled[1] + (share * (center - level) ** 2).sum(axis=0)
+    origin = np.where(level**2 > FAR_FROM_ZERO * spread, level, 0.0)
     rounding = _rounding(moments, center)
     informative = (total > 0) & (spread > rounding)
-    within = np.where(pseudo.mean[1] > rounding, pseudo.mean[1], LEAST_SPREAD * spread)
+    seen = pseudo.mean[1] > rounding
+    within = np.where(seen, pseudo.mean[1], LEAST_SPREAD * spread)
+    least = np.where(seen, LEAST_SPREAD * within, within)
     pseudo = replace(pseudo, mean=np.stack([pseudo.mean[0], within, *pseudo.mean[2:]]))
 
     def densities(
@@ -235,12 +238,13 @@ def _estimate_centred(
         mean = pseudo.smoothed(own_sums, source.cells)
         # A class in which the feature is constant has a variance all the same, however little is smoothed.
         constant = own_sums[1] <= rounding * source.cells
-        mean[1] = np.maximum(mean[1], np.where(constant, LEAST_SPREAD * within, 0.0))
+        mean[1] = np.maximum(mean[1], np.where(constant, least, 0.0))
         mean = np.where(informative, mean, np.reshape(family.neutral, (-1, 1, 1)))
         natural = translated(family.natural(mean), origin - middle)
         solved = np.ones(natural.shape[1:], dtype=np.bool_)
         prior_and_coverage = _observed_prior(source, prior)
-        return ClassDensities(family, natural, *prior_and_coverage, informative, level, origin, solved, rest)
+        value = np.where(total > 0, level, np.nan)
+        return ClassDensities(family, natural, *prior_and_coverage, informative, value, origin, solved, rest)
 
     def rest() -> ClassDensities:
         others = _others(moments, prior)

@@ -16,6 +16,9 @@ from maxdisc.smoothing import Smoothing
 #: From the densities of C classes for D features to a score for each feature, shape (D,).
 Divergence = Callable[[ClassDensities], Floats]
 
+# Fewer nats than this are rounding: no number of rows could tell them from nothing.
+NOISE = 1e-18
+
 
 def js_gm(densities: ClassDensities) -> Floats:
     """The paper's multi-class divergence: Jensen-Shannon with a geometric in place of the arithmetic mean.
@@ -125,7 +128,7 @@ def pairwise(densities: ClassDensities, symmetric: bool = True) -> Floats:
 
 def _settled(scores: Floats, densities: ClassDensities) -> Floats:
     """Weighted by how often a feature is observed; rounding may not leave a trace of what says nothing."""
-    return np.where(densities.usable, np.maximum(scores, 0.0) * densities.coverage, 0.0)
+    return np.where(densities.usable & (scores > NOISE), scores * densities.coverage, 0.0)
 
 
 #: Every divergence that has a name.

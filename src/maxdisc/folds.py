@@ -122,9 +122,12 @@ def _assignment(split: Any, n_rows: int) -> Integers:
     try:
         train, test = split
         fold[np.asarray(train)] = ALWAYS_TRAINING
+        both = (fold[np.asarray(test)] == ALWAYS_TRAINING).any()
         fold[np.asarray(test)] = 0
     except (TypeError, ValueError, IndexError) as error:
         raise ValueError(
             f"cv must give pairs of row numbers (train, test) below {n_rows}: {error}."
         ) from None
+    if both:
+        raise ValueError("cv gave a split with the same row in its train and its test part.")
     return fold

@@ -61,8 +61,8 @@ def given_prior(prior: Any, classes: npt.NDArray[np.generic]) -> Floats | None:
         values = np.empty(0)
     if values.shape != classes.shape or not (values >= 0).all() or abs(values.sum() - 1) > 1e-9:
         raise ValueError(
-            f"prior must hold {len(classes)} probabilities, one for each class in sorted order, "
-            f"that sum to 1, got {prior!r}."
+            f"prior must hold {len(classes)} probabilities, one for each class in sorted order, that sum "
+            f"to 1, got {prior!r} (a first batch may lack a class: give partial_fit all of them as classes=)."
         )
     return values
 
@@ -74,6 +74,8 @@ def require_labels(y: Any) -> None:
     labels = np.asarray(y)
     if labels.dtype.kind == "f":
         missing = np.isnan(labels)
+    elif labels.dtype.kind in "mM":
+        missing = np.isnat(labels)
     elif labels.dtype.kind == "O":
         missing = np.array([_is_missing(label) for label in labels.ravel()], dtype=np.bool_)
     else:
@@ -92,12 +94,36 @@ def _is_missing(label: Any) -> bool:
 
 def sorted_union(*label_sets: npt.ArrayLike) -> npt.NDArray[np.generic]:
     """All labels, sorted; raise ``ValueError`` where some are words and some are numbers."""
-    arrays = [np.unique(np.asarray(labels)) for labels in label_sets]
-    kinds = {"number" if a.dtype.kind in "biuf" else a.dtype.kind for a in arrays}
-    if len(kinds) > 1:
-        shown = " and ".join(repr(a[:1].tolist()[0]) for a in arrays if len(a))
+    arrays = [a for a in (np.unique(np.asarray(labels)) for labels in label_sets) if len(a)]
+    if len({_kind(a) for a in arrays}) > 1:
+        shown = " and ".join(repr(a[:1].tolist()[0]) for a in arrays)
         raise ValueError(f"labels must be all of one type, got {shown}.")
+    if any(a.dtype.kind == "O" for a in arrays):
+        arrays = [a.astype(object) for a in arrays]
     return np.unique(np.concatenate(arrays))
+
+
+def _kind(labels: npt.NDArray[np.generic]) -> str:
+    """Words or numbers, however they are stored."""
+    if labels.dtype.kind == "O":
+        return _kind(np.asarray(labels.tolist()))
+    return "number" if labels.dtype.kind in "biuf" else labels.dtype.kind
+
+
+def require_numbers(X: Any) -> None:
+    """Raise ``ValueError`` with a way out where ``X`` holds text; called when conversion has failed."""
+    columns = getattr(X, "columns", None)
+    if columns is not None:
+        for name in columns:
+            values = np.asarray(X[name])
+            if values.dtype.kind not in "fiub" and any(isinstance(v, str) for v in values[:1000]):
+                raise ValueError(
+                    f"column {str(name)!r} holds text, such as {values[0]!r}: drop it, or encode it first, "
+                    "with scikit-learn's OneHotEncoder (categories) or CountVectorizer (documents)."
+                )
+    raise ValueError(
+        "X holds text: turn documents into word counts first, with scikit-learn's CountVectorizer."
+    )
 
 
 def require_representable(moments: ClassMoments, powers: bool, names: npt.ArrayLike | None = None) -> None:

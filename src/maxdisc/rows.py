@@ -182,7 +182,10 @@ class ArrayRows:
     start: int = 0
 
     def __post_init__(self) -> None:
-        X, labels = canonical(self.X), np.asarray(self.labels)
+        X = canonical(self.X) if is_sparse(self.X) else np.asarray(self.X)
+        labels = np.asarray(self.labels)
+        if X.ndim != 2 or X.dtype.kind not in "fiub":
+            raise ValueError(f"X must be a table of numbers, got shape {X.shape} of {X.dtype}.")
         object.__setattr__(self, "X", X)
         object.__setattr__(self, "labels", labels)
         n_rows = X.shape[0]
@@ -193,8 +196,8 @@ class ArrayRows:
             known = fits and np.isfinite(labels).all() and (labels >= 0).all()
         if len(labels) != n_rows or not known:
             raise ValueError(
-                f"labels must be {n_rows} codes from 0 to {self.n_classes - 1}, or {n_rows} rows of "
-                f"{self.n_classes} responsibilities of at least 0, one for each row of X."
+                f"labels must be {n_rows} codes from 0 to {self.n_classes - 1} (positions in the sorted list "
+                f"of classes), or {n_rows} rows of {self.n_classes} responsibilities of at least 0."
             )
         if self.weights is not None:
             weights = np.asarray(self.weights, dtype=np.float64)
@@ -206,7 +209,7 @@ class ArrayRows:
         return self.X
 
     def moments(self, family: Family, folds: Folds | None = None) -> list[ClassMoments]:
-        family.require(self.X, self.names)
+        family.require(self.X, self.names, self.start)
         count, fold = 0, np.full(self.X.shape[0], ALWAYS_TRAINING)
         if folds is not None:
             count, fold = folds.count, folds.of(self.X, self.start)
@@ -272,7 +275,10 @@ class BatchRows:
 
     def __iter__(self) -> Iterator[ArrayRows]:
         start, width = 0, None
-        for X, labels, *weights in self.batches():
+        for batch in self.batches():
+            if len(batch) not in (2, 3):
+                raise ValueError(f"a batch is (X, codes) or (X, codes, weights), got {len(batch)} parts.")
+            X, labels, *weights = batch
             if width not in (None, X.shape[1]):
                 raise ValueError(
                     f"the batch that starts at row {start} has {X.shape[1]} columns, the first had {width}."

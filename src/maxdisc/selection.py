@@ -59,6 +59,13 @@ class SelectionPath:
     n_rows: Floats
     smoothing: Smoothing
 
+    def __repr__(self) -> str:
+        best = self.best_position()
+        return (
+            f"SelectionPath({len(self.sizes)} sizes from {self.sizes[0]} to {self.sizes[-1]}, "
+            f"{len(self.weight)} folds, best accuracy {self.mean_accuracy[best]:.3f} at {self.sizes[best]})"
+        )
+
     @classmethod
     def of(cls, sizes: Integers, sweeps: Sequence[Sweep], smoothing: Smoothing) -> SelectionPath:
         """From the counts of each fold; folds without rows are dropped."""
@@ -68,7 +75,9 @@ class SelectionPath:
         weight = np.array([s.weight for s in full])
         accuracy = np.minimum(np.stack([s.correct for s in full]) / weight[:, None], 1.0)
         loss = np.stack([s.loss for s in full]) / weight[:, None]
-        n_rows = weight**2 / np.array([s.squares for s in full])
+        # Squares of tiny weights may underflow; then the unit of weight is one row.
+        squares = np.array([s.squares for s in full])
+        n_rows = weight / np.where(squares > 0, squares / weight, 1.0)
         return cls(sizes, accuracy, loss, weight, n_rows, smoothing)
 
     @property

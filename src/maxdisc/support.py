@@ -77,7 +77,12 @@ class Support:
         return np.asarray(inside | np.isnan(values), dtype=np.bool_)
 
     def require(
-        self, X: Matrix, owner: str, names: npt.ArrayLike | None = None, integral: bool = False
+        self,
+        X: Matrix,
+        owner: str,
+        names: npt.ArrayLike | None = None,
+        integral: bool = False,
+        first_row: int = 0,
     ) -> None:
         """Raise ``ValueError`` for the first value of ``X`` out of range, naming its column and row.
 
@@ -91,28 +96,34 @@ class Support:
             The names of the columns.
         integral : bool
             Whether values must be integers as well.
+        first_row : int
+            The number of the first row, where ``X`` is a batch.
         """
         if is_sparse(X):
-            self._require_sparse(X.tocsr(), owner, names, integral)
+            self._require_sparse(X.tocsr(), owner, names, integral, first_row)
             return
         values = np.asarray(X)
         for rows in blocks(*values.shape):
             inside = self.contains(values[rows], integral)
             if not inside.all():
                 row, column = np.argwhere(~inside)[0]
-                self._reject(values[rows][row, column], rows.start + row, column, owner, names, integral)
+                self._reject(
+                    values[rows][row, column], first_row + rows.start + row, column, owner, names, integral
+                )
 
-    def _require_sparse(self, X: Matrix, owner: str, names: npt.ArrayLike | None, integral: bool) -> None:
+    def _require_sparse(
+        self, X: Matrix, owner: str, names: npt.ArrayLike | None, integral: bool, first_row: int
+    ) -> None:
         outside = np.flatnonzero(~self.contains(X.data, integral) | np.isnan(X.data))
         if outside.size:
             row = int(np.searchsorted(X.indptr, outside[0], side="right")) - 1
-            self._reject(X.data[outside[0]], row, X.indices[outside[0]], owner, names, integral)
+            self._reject(X.data[outside[0]], first_row + row, X.indices[outside[0]], owner, names, integral)
         stored = np.diff(X.indptr)
         if not self.contains(0.0) and (stored < X.shape[1]).any():
             row = int(np.argmax(stored < X.shape[1]))
             present = X.indices[X.indptr[row] : X.indptr[row + 1]]
             column = int(np.setdiff1d(np.arange(X.shape[1]), present)[0])
-            self._reject(0.0, row, column, owner, names, integral)
+            self._reject(0.0, first_row + row, column, owner, names, integral)
 
     def _reject(
         self,

@@ -51,6 +51,12 @@ class Beta(Family):
         draws = rng.beta(natural[0] + 1.0, natural[1] + 1.0)
         return np.clip(draws, np.finfo(np.float64).tiny, 1 - 2.0**-53)
 
+    def solved(self, natural: Floats, mean: Floats) -> Booleans:
+        # Means near their boundary say all they have to say by how near they are.
+        found = self.mean(natural)
+        near = np.abs(_slack(found) - _slack(mean)) <= 1e-3 * _slack(mean)
+        return near & super().solved(natural, mean)
+
     def interior(self, mean: Floats) -> Booleans:
         return _slack(mean) > 1e-13 * np.exp(mean.min(axis=0))
 
@@ -74,5 +80,6 @@ def _newton_step(shapes: Floats, mean: Floats) -> Floats:
     own, shared = polygamma(1, shapes), polygamma(1, total)
     # The Jacobian in the shapes is diag(own) - shared: inverted by the Sherman-Morrison formula.
     inverse = error / own
-    correction = shared * inverse.sum(axis=0) / (1.0 - shared * (1.0 / own).sum(axis=0))
+    remainder = np.maximum(1.0 - shared * (1.0 / own).sum(axis=0), np.finfo(np.float64).eps)
+    correction = shared * inverse.sum(axis=0) / remainder
     return np.asarray((inverse + correction / own) / shapes)

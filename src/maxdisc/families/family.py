@@ -100,11 +100,11 @@ class Family(ABC):
         linear = ((p - q) * self.mean(p)).sum(axis=0)
         return np.asarray(linear - self.log_partition(p) + self.log_partition(q))
 
-    def require(self, X: Matrix, names: npt.ArrayLike | None = None) -> None:
+    def require(self, X: Matrix, names: npt.ArrayLike | None = None, first_row: int = 0) -> None:
         """Raise ``ValueError``, with the column's name and the value, for data out of the support."""
         owner = f"the {self.name} family"
         inside = Support(-self.largest, self.largest).intersection(self.support)
-        inside.require(X, owner, names, integral=self.integral)
+        inside.require(X, owner, names, self.integral, first_row)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
