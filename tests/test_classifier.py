@@ -813,3 +813,11 @@ def test_a_narrow_beta_is_reported_not_guessed():
         )
     assert model.scores_[1] == 0.0
     assert model.score(np.column_stack([good, narrow]), y) > 0.8
+
+
+def test_weights_whose_squares_vanish():
+    X, y = random_data("gaussian", 60, 2, 4, seed=35)
+    model = MaxDiscClassifier("gaussian", smoothing=0.0, cv="holdout", rule="one_se")
+    tiny = clone(model).fit(X, y, np.full(60, 1e-200))
+    np.testing.assert_allclose(tiny.path_.accuracy, clone(model).fit(X, y).path_.accuracy)
+    assert np.isfinite(tiny.path_.standard_error).all()

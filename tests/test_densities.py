@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 from maxdisc.counting import class_moments
 from maxdisc.densities import density_blocks, estimate, translated
-from maxdisc.divergences import DIVERGENCES, jeffreys, js_gm, kl, rank
+from maxdisc.divergences import DIVERGENCES, jeffreys, js_gm, kl, one_vs_rest, rank
 from maxdisc.families import FAMILIES, Gaussian, Poisson
 from maxdisc.smoothing import Smoothing
 from maxdisc.testing import random_data
@@ -86,6 +86,7 @@ def test_a_feature_without_mass_or_variation_scores_zero(name):
         scores = divergence(densities)
         assert scores[1] == 0.0
         assert (scores[[0, 2, 3]] > 0).all()
+        assert (one_vs_rest(densities)[:, 1] == 0.0).all()
     assert np.isfinite(densities.natural).all()
     assert np.isfinite(densities.log_partition).all()
 
@@ -244,3 +245,16 @@ def test_a_column_never_seen_has_no_level():
     densities = estimate(FAMILIES["beta"], moments_of("beta", X, codes, 2), Smoothing(1.0))
     assert np.isnan(densities.level).tolist() == [False, True]
     assert not densities.informative[1]
+
+
+def test_a_given_prior_with_missing_cells_is_a_reweighting_of_the_rows():
+    X, codes = random_data("poisson", 90, 3, 4, seed=11)
+    X[np.random.default_rng(1).random(X.shape) < 0.3] = np.nan
+    prior = np.array([0.6, 0.3, 0.1])
+    weights = (prior / np.bincount(codes))[codes] * 90
+    given_prior = estimate(Poisson(), moments_of("poisson", X, codes, 3), Smoothing(0.0), prior)
+    weighted = estimate(Poisson(), moments_of("poisson", X, codes, 3, weights), Smoothing(0.0))
+    np.testing.assert_allclose(given_prior.coverage, weighted.coverage, rtol=1e-9)
+    np.testing.assert_allclose(given_prior.prior, weighted.prior, rtol=1e-9)
+    for divergence in DIVERGENCES.values():
+        np.testing.assert_allclose(divergence(given_prior), divergence(weighted), rtol=1e-6)
