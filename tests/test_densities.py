@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from maxdisc.counting import class_moments
+from maxdisc.decision import ranked_decision
 from maxdisc.densities import density_blocks, estimate, translated
-from maxdisc.divergences import DIVERGENCES, jeffreys, js_gm, kl, one_vs_rest, rank
+from maxdisc.divergences import DIVERGENCES, jeffreys, js_gm, kl, one_vs_rest
 from maxdisc.families import FAMILIES, Gaussian, Poisson
 from maxdisc.smoothing import Smoothing
 from maxdisc.testing import random_data
@@ -189,7 +190,7 @@ def test_blocks_of_features_agree_with_all_at_once(name, monkeypatch):
     columns = np.array([6, 0, 3, 2, 5])
     for block, part in density_blocks(FAMILIES[name], moments, Smoothing(1.0), columns=columns):
         np.testing.assert_array_equal(part.natural, whole.natural[:, :, columns[block]])
-    ranking = rank(FAMILIES[name], moments, Smoothing(1.0), js_gm)
+    ranking, _ = ranked_decision(FAMILIES[name], moments, Smoothing(1.0), js_gm)
     np.testing.assert_array_equal(ranking.scores, js_gm(whole))
 
 

@@ -7,11 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from maxdisc.densities import ClassDensities, density_blocks
-from maxdisc.families import Family
+from maxdisc.densities import ClassDensities
 from maxdisc.matrices import Booleans, Floats, Integers
-from maxdisc.moments import ClassMoments
-from maxdisc.smoothing import Smoothing
 
 #: From the densities of C classes for D features to a score for each feature, shape (D,).
 Divergence = Callable[[ClassDensities], Floats]
@@ -185,35 +182,6 @@ class FeatureRanking:
         rounded = np.ldexp(np.rint(mantissa * 2.0**36), exponent - 36)
         unsolved = np.flatnonzero(np.zeros(0) if solved is None else ~solved)
         return cls(scores, np.argsort(-rounded, kind="stable"), unsolved)
-
-
-def rank(
-    family: Family,
-    moments: ClassMoments,
-    smoothing: Smoothing,
-    divergence: Divergence,
-    prior: Floats | None = None,
-) -> FeatureRanking:
-    """Score and sort all features, in blocks.
-
-    Parameters
-    ----------
-    family, moments, smoothing, prior
-        What the densities are estimated from; see :func:`maxdisc.densities.estimate`.
-    divergence : callable
-        The score.
-
-    Returns
-    -------
-    FeatureRanking
-        Of all D features.
-    """
-    scores = np.empty(moments.n_features)
-    solved = np.ones(moments.n_features, dtype=np.bool_)
-    for block, densities in density_blocks(family, moments, smoothing, prior):
-        scores[block] = checked_scores(divergence, densities)
-        solved[block] = densities.solved.all(axis=0)
-    return FeatureRanking.of(scores, solved)
 
 
 def checked_scores(divergence: Divergence, densities: ClassDensities) -> Floats:

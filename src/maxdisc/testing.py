@@ -16,9 +16,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from maxdisc.counting import class_moments
-from maxdisc.decision import LinearDecision
+from maxdisc.decision import LinearDecision, ranked_decision
 from maxdisc.densities import ClassDensities, estimate
-from maxdisc.divergences import Divergence, rank
+from maxdisc.divergences import Divergence, js_gm
 from maxdisc.families import Family, find_family
 from maxdisc.matrices import Floats, Matrix, is_sparse
 from maxdisc.moments import ClassMoments
@@ -365,7 +365,8 @@ def check_rows(
     assert rows.n_classes == 3, "n_classes is wrong"
     assert rows.example().shape[1] == 6, "example() does not look like the rows"
     _assert_same(family, rows.moments(family)[0], oracle.moments(family)[0])
-    order = rank(family, oracle.moments(family)[0], Smoothing(1.0), lambda d: d.mean[0].var(axis=0)).order
+    moments = oracle.moments(family)[0]
+    order = ranked_decision(family, moments, Smoothing(1.0), js_gm)[0].order
     sizes = np.array([1, 2, 4, 6])
     for folds in (HashFolds(3), FixedFolds(np.arange(80) % 4 - 1, 3)):
         parts, expected = rows.moments(family, folds), oracle.moments(family, folds)
