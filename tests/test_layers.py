@@ -15,6 +15,7 @@ SOURCE = Path(maxdisc.__file__).parent
 #: A module imports only from lower numbers, or from its own number where listed in PEERS.
 LAYERS = {
     "matrices": 0,
+    "kernels": 0,
     "support": 0,
     "moments": 0,
     "counting": 0,
@@ -29,9 +30,16 @@ LAYERS = {
     "parameters": 6,
     "folds": 6,
     "classifier": 6,
+    "text": 6,
+    "artifact": 7,
     "datasets": 8,
+    "plots": 8,
+    "report": 8,
+    "sources": 8,
     "testing": 8,
     "demo": 9,
+    "cli": 9,
+    "__main__": 10,
 }
 
 #: Within a layer, who may import whom.
@@ -49,7 +57,13 @@ FOUNDATION = {"numpy", "scipy"}
 ESTIMATORS = FOUNDATION | {"sklearn"}
 
 #: Optional dependencies, each allowed in its own module only.
-OPTIONAL: dict[str, set[str]] = {}
+OPTIONAL: dict[str, set[str]] = {
+    "kernels": {"numba"},
+    "artifact": {"safetensors"},
+    "plots": {"matplotlib"},
+    "sources": {"pyarrow"},
+    "cli": {"rich", "typer"},
+}
 
 
 def modules():
