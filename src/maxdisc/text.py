@@ -162,6 +162,8 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
             limit if isinstance(limit, numbers.Integral) else limit * number
             for limit in (self.min_df, self.max_df)
         )
+        if number == 0:
+            raise ValueError("there are no documents to learn a vocabulary from.")
         if high < low:
             raise ValueError(f"max_df={self.max_df!r} is fewer documents than min_df={self.min_df!r}.")
         keep = (n_documents >= max(low, 1)) & (n_documents <= high) & (n_times >= self.min_count)
