@@ -31,6 +31,7 @@ LAYERS = {
     "folds": 6,
     "classifier": 6,
     "text": 6,
+    "writing": 7,
     "artifact": 7,
     "datasets": 8,
     "plots": 8,
@@ -50,6 +51,7 @@ PEERS = {
     "smoothing": {"matrices", "moments"},
     "decision": {"divergences"},
     "classifier": {"folds", "parameters"},
+    "artifact": {"writing"},
 }
 
 #: What each layer may import from outside; the standard library is free to all.
