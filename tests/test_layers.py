@@ -25,6 +25,7 @@ LAYERS = {
     "divergences": 3,
     "decision": 3,
     "rows": 4,
+    "words": 5,
     "selection": 5,
     "explain": 5,
     "parameters": 6,
@@ -51,6 +52,7 @@ PEERS = {
     "smoothing": {"matrices", "moments"},
     "decision": {"divergences"},
     "classifier": {"folds", "parameters"},
+    "text": {"parameters"},
     "artifact": {"writing"},
 }
 

@@ -7,12 +7,20 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from maxdisc.artifact import ModelFileError, load, save
     from maxdisc.classifier import MaxDiscClassifier
+    from maxdisc.text import TermFrequencyVectorizer
 
 # Names are resolved when first used, so that ``import maxdisc`` costs nothing.
-_HOMES = {"MaxDiscClassifier": "maxdisc.classifier"}
+_HOMES = {
+    "MaxDiscClassifier": "maxdisc.classifier",
+    "TermFrequencyVectorizer": "maxdisc.text",
+    "ModelFileError": "maxdisc.artifact",
+    "load": "maxdisc.artifact",
+    "save": "maxdisc.artifact",
+}
 
-__all__ = ["MaxDiscClassifier", "__version__"]
+__all__ = ["MaxDiscClassifier", "ModelFileError", "TermFrequencyVectorizer", "__version__", "load", "save"]
 
 
 def __getattr__(name: str) -> Any:
