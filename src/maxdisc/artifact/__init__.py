@@ -12,7 +12,8 @@ from importlib.metadata import version
 from typing import Any
 
 from maxdisc.artifact.container import FORMAT, Container, ModelFileError, write
-from maxdisc.artifact.models import described, labels_of, rebuilt, require_keys
+from maxdisc.artifact.describing import Describer
+from maxdisc.artifact.rebuilding import Shelf, Step, rebuilt, require_keys, steps_of
 from maxdisc.writing import atomic_write
 
 __all__ = ["ModelFileError", "describe", "load", "save"]
@@ -35,12 +36,12 @@ def save(
     model : MaxDiscClassifier, TermFrequencyVectorizer or Pipeline
         What to save; a pipeline may have steps of these two kinds. Parameters that only another ``fit`` would
         need and that no file can hold are replaced: a splitter or list of splits as ``cv`` by its number of
-        folds or 5, a generator as ``random_state`` by None. Of a pipeline, its steps and ``verbose`` are kept.
+        folds, or 5; a generator as ``random_state`` by None. Of a pipeline, steps and ``verbose`` are kept.
     path : path-like
         Where to; a file that is there is replaced at the very end.
     moments : bool
-        Whether to keep the sums from which ``partial_fit``, ``choose_n_features`` and ``sample`` go on. Without
-        them the file is smaller, and the model only predicts and explains.
+        Whether to keep the sums from which ``partial_fit``, ``choose_n_features`` and ``sample`` go on.
+        Without them the file is smaller, and the model only predicts and explains.
     about : dict, optional
         Anything that JSON can say, for :func:`describe` to tell.
     functions : dict of str to object, optional
@@ -69,7 +70,7 @@ def save(
         "format": FORMAT,
         "maxdisc": version("maxdisc"),
         "about": about or {},
-        "model": described(model, tensors, functions or {}, bool(moments)),
+        "model": Describer(functions or {}, bool(moments), tensors).model(model),
     }
     with atomic_write(path) as file:
         write(file, tensors, document)
@@ -147,4 +148,49 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     ({'rows': 2}, 1, ['no', 'yes'])
     """
     with _named(path):
-        return facts(_opened(path))
+        container = _opened(path)
+        return {
+            "format": container.document["format"],
+            "maxdisc": container.document["maxdisc"],
+            "about": container.document["about"],
+            "bytes": len(container.buffer),
+            "tensors": {
+                name: {"dtype": e.dtype.name, "shape": list(e.shape), "bytes": e.end - e.begin}
+                for name, e in container.entries.items()
+            },
+            "steps": [_facts(step, container) for step in steps_of(container.document["model"])],
+        }
+
+
+def _facts(step: Step, container: Container) -> dict[str, Any]:
+    """What is known of a step from its sizes, and its classes."""
+    shelf = Shelf(container.tensors(), {}, step.prefix)
+    facts = {"name": step.name, "kind": step.kind, "parameters": step.parameters}
+    if step.kind == "vectorizer":
+        return {**facts, "n_features": shelf.length("terms.offsets") - 1}
+    return {
+        **facts,
+        "classes": shelf.labels(step.fitted["labels"]).tolist(),
+        "n_features": shelf.length("ranking.order"),
+        "n_selected": shelf.length("decision.columns"),
+        "moments": step.fitted["moments"],
+    }
+
+
+def _opened(path: str | os.PathLike[str]) -> Container:
+    container = Container.open(path)
+    document = container.document
+    require_keys(document, _KEYS)
+    if not isinstance(document["about"], dict) or not isinstance(document["maxdisc"], str):
+        raise ModelFileError("it does not say what it is about as model files do.")
+    return container
+
+
+@contextmanager
+def _named(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say of which file an error speaks."""
+    try:
+        yield
+    except (ModelFileError, RecursionError) as error:
+        reason = error if isinstance(error, ModelFileError) else "its document is nested too deeply."
+        raise ModelFileError(f"{os.fspath(path)}: {reason}") from None

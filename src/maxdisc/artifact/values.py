@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -130,7 +131,9 @@ def encoded_strings(values: Sequence[str], what: str) -> dict[str, npt.NDArray[A
     try:
         encodings = [str(value).encode("utf-8") for value in values]
     except UnicodeEncodeError as error:
-        raise ModelFileError(f"{what} has a string that is no valid Unicode: {short(error.object)}.") from None
+        raise ModelFileError(
+            f"{what} has a string that is no valid Unicode: {short(error.object)}."
+        ) from None
     offsets = np.zeros(len(encodings) + 1, dtype=np.int64)
     np.cumsum(np.array([len(encoding) for encoding in encodings], dtype=np.int64), out=offsets[1:])
     return {"bytes": np.frombuffer(b"".join(encodings), dtype=np.uint8), "offsets": offsets}
@@ -143,7 +146,7 @@ def decoded_strings(data: npt.NDArray[Any], offsets: npt.NDArray[Any], what: str
     if not ends or ends[0] != 0 or ends[-1] != len(run) or (offsets[1:] < offsets[:-1]).any():
         raise ModelFileError(f"the places of its strings, {what}.offsets, are not in order.")
     try:
-        return [run[begin:end].decode("utf-8") for begin, end in zip(ends[:-1], ends[1:], strict=True)]
+        return [run[begin:end].decode("utf-8") for begin, end in pairwise(ends)]
     except UnicodeDecodeError:
         raise ModelFileError(f"its strings, {what}.bytes, are not UTF-8.") from None
 
@@ -153,8 +156,8 @@ def label_type(labels: npt.NDArray[Any]) -> str:
     dtype = labels.dtype
     if dtype.kind == "U" and labels.nbytes > 4 * MOST_CHARACTERS:
         return "|O"
-    words = dtype.kind == "O" and all(type(label) is str for label in labels.tolist())
-    if not words and dtype.kind not in "Ubiuf" or dtype.itemsize > 8 and dtype.kind == "f":
+    words = dtype.kind == "U" or (dtype.kind == "O" and all(type(label) is str for label in labels.tolist()))
+    if not words and (dtype.kind not in "biuf" or dtype.itemsize > 8):
         raise ModelFileError(
             f"labels of type {dtype}, such as {short(labels[0])}, cannot be saved: "
             "use strings, integers or booleans."
