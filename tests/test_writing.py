@@ -41,7 +41,7 @@ def test_what_goes_wrong_leaves_things_as_they_were(tmp_path, error, before):
     path = tmp_path / "a"
     if before is not None:
         path.write_bytes(before)
-    with pytest.raises(error), atomic_write(path) as file:
+    with pytest.raises(error), atomic_write(path) as file:  # noqa: PT012
         file.write(b"new")
         raise error
     assert path.exists() == (before is not None)

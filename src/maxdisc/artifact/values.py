@@ -58,8 +58,9 @@ def encoded(value: Any, functions: Mapping[str, Any], what: str) -> Any:
         return {"mapping": [each(item) for item in value.items()]}
     if hasattr(value, "__array__") and np.ndim(value) == 1:
         return {"array": each(np.asarray(value).tolist())}
+    shown = getattr(value, "__name__", short(value))
     raise ModelFileError(
-        f"{what}={short(value)} cannot be saved: pass functions={{'a name': it}} to save, and again to load."
+        f"{what}={shown} cannot be saved: pass functions={{'a name': it}} to save, and again to load."
     )
 
 
