@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.model_selection import KFold, LeaveOneOut
+from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -290,6 +290,7 @@ def test_step_names_come_back(tmp_path):
 PARAMETERS = {
     "splitter": ({"cv": KFold(3)}, {"cv": 3}),
     "splitter without a number": ({"cv": LeaveOneOut()}, {"cv": 5}),
+    "one split": ({"cv": ShuffleSplit(1)}, {"cv": 2}),
     "splits": ({"cv": [([0, 1], [2])]}, {"cv": 5}),
     "generator": ({"random_state": np.random.RandomState(0)}, {"random_state": None}),
     "numpy numbers": ({"cv": np.int64(4), "n_features": np.float32(0.5)}, {"cv": 4, "n_features": 0.5}),
@@ -532,6 +533,19 @@ def test_plain_values_come_back(value):
     again = decoded(json.loads(json.dumps(encoded(value, {}, "x"))), {})
     assert again == value
     assert repr(again) == repr(value)
+
+
+@pytest.mark.parametrize("wrap", [lambda v: [v], lambda v: (v,), lambda v: {"a": v}])
+def test_what_is_not_too_deep_to_be_written_is_not_too_deep_to_be_read(wrap):
+    value, depth = 1, 0
+    while depth < 100:
+        try:
+            written = encoded(value, {}, "x")
+        except ModelFileError:
+            break
+        assert decoded(written, {}) == value
+        value, depth = wrap(value), depth + 1
+    assert 10 < depth < 100
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]))))

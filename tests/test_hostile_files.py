@@ -384,7 +384,6 @@ DOCUMENTS = {
     "smoothing": (lambda d: d["model"]["fitted"].update(smoothing={"smoothing": [-1.0, "own"]}), "not know"),
     "function": (lambda d: d["model"]["parameters"].update(family={"function": "eval"}), "called 'eval'"),
     "import": (lambda d: d["model"]["parameters"].update(family={"import": "os"}), "does not know"),
-    "deep": (lambda d: d["model"]["parameters"].update(prior=deep(700)), "nested too deeply"),
     "about": (lambda d: d.update(about=3), "about"),
     "array of arrays": (lambda d: d["model"]["parameters"].update(prior={"array": [[1], [2]]}), "not know"),
     "words in an array": (lambda d: d["model"]["parameters"].update(prior={"array": ["x", 1]}), "not know"),
@@ -399,6 +398,22 @@ DOCUMENTS = {
 def test_a_wrong_document_is_refused(tmp_path, name):
     change, words = DOCUMENTS[name]
     refused(tmp_path / "m", changed_document(change), words)
+
+
+@pytest.mark.parametrize("depth", [10, 40, 300, 450, 480, 490, 495, 600, 800, 900])
+def test_deep_parameters_are_refused_long_before_the_stack_ends(tmp_path, depth):
+    content = changed_document(lambda d: d["model"]["parameters"].update(prior=deep(depth)))
+    if depth == 10:
+        assert sound_or_refused(tmp_path / "m", content) is not None
+    else:
+        refused(tmp_path / "m", content, "nested too deeply")
+
+
+def test_deep_tuples_are_refused(tmp_path):
+    node = 1
+    for _ in range(400):
+        node = {"tuple": node}
+    refused(tmp_path / "m", changed_document(lambda d: d["model"]["parameters"].update(prior=node)), "not")
 
 
 def step(position):
