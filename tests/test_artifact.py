@@ -391,6 +391,7 @@ def test_describe(tmp_path):
     save(model, tmp_path / "m", about=about)
     facts = describe(tmp_path / "m")
     assert (facts["format"], facts["about"], facts["bytes"]) == (1, about, os.path.getsize(tmp_path / "m"))
+    assert facts["kind"] == "pipeline"
     first, second = facts["steps"]
     assert (first["name"], first["kind"], first["n_features"]) == (
         "termfrequencyvectorizer", "vectorizer", len(model[0].terms_)
