@@ -129,9 +129,10 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     -------
     dict
         ``format``, ``maxdisc`` (the version that wrote it), ``about``, ``kind`` ("classifier", "vectorizer"
-        or "pipeline"), ``bytes``, ``tensors`` (dtype, shape and bytes by name) and ``steps``: one dict for each step of a pipeline, or just one, with ``name``
-        (None outside a pipeline), ``kind``, ``parameters`` (as stored) and, for a classifier, ``classes``,
-        ``n_features``, ``n_selected`` and ``moments`` (whether ``partial_fit`` can go on).
+        or "pipeline"), ``bytes``, ``tensors`` (dtype, shape and bytes by name) and ``steps``: one dict for
+        each step of a pipeline, or just one, with ``name`` (None outside a pipeline), ``kind``,
+        ``parameters`` (as stored) and, for a classifier, ``classes``, ``n_features``, ``n_selected`` and
+        ``moments`` (whether ``partial_fit`` can go on).
 
     Examples
     --------
