@@ -16,6 +16,7 @@ SOURCE = Path(maxdisc.__file__).parent
 LAYERS = {
     "matrices": 0,
     "kernels": 0,
+    "threads": 0,
     "support": 0,
     "moments": 0,
     "counting": 0,
@@ -27,6 +28,7 @@ LAYERS = {
     "rows": 4,
     "words": 5,
     "selection": 5,
+    "sparse_folds": 5,
     "explain": 5,
     "parameters": 6,
     "folds": 6,
@@ -52,6 +54,7 @@ PEERS = {
     "smoothing": {"matrices", "moments"},
     "decision": {"divergences"},
     "classifier": {"folds", "parameters"},
+    "sparse_folds": {"selection"},
     "text": {"parameters"},
     "artifact": {"writing"},
 }

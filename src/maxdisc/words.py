@@ -17,6 +17,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from maxdisc.matrices import Integers, Matrix
+from maxdisc.threads import in_threads, n_threads
 
 #: So many characters are counted at a time.
 BATCH = 2**22
@@ -426,8 +427,6 @@ def _count_in_threads(
     batches: Iterator[list[str]], rule: WordRule, keep: bool
 ) -> tuple[CompiledTerms, list[Counts]]:
     """Every thread counts into terms of its own; they are merged in the end."""
-    from maxdisc.kernels.compiling import in_threads, n_threads
-
     tables = [CompiledTerms(rule) for _ in range(n_threads())]
     rounds: list[list[Counts]] = []
     while some := list(islice(batches, len(tables))):
