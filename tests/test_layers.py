@@ -27,6 +27,7 @@ LAYERS = {
     "divergences": 3,
     "decision": 3,
     "rows": 4,
+    "words": 5,
     "selection": 5,
     "explain": 5,
     "parameters": 6,
@@ -61,6 +62,7 @@ PEERS = {
     "odds": {"fitted"},
     "curves": {"fitted"},
     "report": {"plots"},
+    "text": {"parameters"},
 }
 
 #: What each layer may import from outside; the standard library is free to all.

@@ -12,7 +12,7 @@ from maxdisc.wording import shortened, visible
 
 _LABEL = 40
 _EXCERPT = 320
-# Whatever Markdown, or the HTML in it, might take for more than a character, at any place or at the beginning.
+# Whatever Markdown, or the HTML in it, might take for more than a character: anywhere, or at the start.
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&@^]|:(?=//)|(?<=www)\.)", re.IGNORECASE)
 _LEADING = re.compile(r"^(\d*)([-#+=.)])")
 

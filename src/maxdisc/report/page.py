@@ -161,7 +161,9 @@ def _signs(result: ClassResult) -> Markup:
         for sign in result.signs
     ]
     return (
-        joined(*(joined(", " if k else None, word) for k, word in enumerate(words))) if words else joined(DASH)
+        joined(*(joined(", " if k else None, word) for k, word in enumerate(words)))
+        if words
+        else joined(DASH)
     )
 
 

@@ -139,10 +139,9 @@ def _errors(data: Data, scores: Scores, classes: list[ClassResult], confusion: C
     if scores.right == data.rows:
         return "It made no mistake on these rows."
     truth, predicted, rows = confusion.pairs[0]
-    words = (
-        f"Of its {counted(data.rows - scores.right, 'mistake')}, the most frequent is to take "
-        f"{quoted(truth)} for {quoted(predicted)} ({counted(rows, 'row')})"
-    )
+    mistakes = data.rows - scores.right
+    of_all = "Its only mistake" if mistakes == 1 else f"Of its {mistakes:,} mistakes, the most frequent"
+    words = f"{of_all} is to take {quoted(truth)} for {quoted(predicted)} ({counted(rows, 'row')})"
     recalls = [(c.recall, c.label) for c in classes if c.recall is not None and c.known]
     if len(recalls) < 3:
         return f"{words}."
