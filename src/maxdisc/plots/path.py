@@ -115,7 +115,6 @@ class PathDisplay:
         if self.chosen is None:
             return
         at = int(np.abs(self.sizes - self.chosen).argmin())
-        self.ax_.axvline(self.chosen, color=PALETTE[1], linewidth=0.9, alpha=0.6)
         self.ax_.plot(
             [self.chosen], [self.mean[at]], "o", color=PALETTE[1], label=f"chosen: {self.chosen:,} features"
         )
@@ -126,8 +125,9 @@ class PathDisplay:
         room = max((high / low) ** 0.03, 1.05)
         self.ax_.set_xscale("log")
         self.ax_.set_xlim(low / room, high * room)
-        if high / low < 20:
-            ticks = np.unique(self.sizes[np.linspace(0, len(self.sizes) - 1, 5).astype(np.intp)])
-            self.ax_.set_xticks(ticks)
+        if high / low < 1000:
+            round_ones = np.outer(10.0 ** np.arange(13), [1, 2, 5]).ravel()
+            ticks = round_ones[(round_ones >= low) & (round_ones <= high)]
+            self.ax_.set_xticks(ticks if len(ticks) > 1 else np.unique([low, high]))
         self.ax_.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
         self.ax_.xaxis.set_minor_formatter(NullFormatter())

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from maxdisc.report.record import Mistake, Report
 from maxdisc.report.summary import percent
-from maxdisc.report.tables import DASH, MINUS, class_rows, evidence_rows, number_cards, setting_rows
+from maxdisc.report.tables import DASH, MINUS, class_rows, evidence_rows, number_cards, setting_rows, signed
 from maxdisc.wording import shortened, visible
 
 _LABEL = 40
@@ -91,7 +91,7 @@ def _features(report: Report) -> str:
         [
             (
                 shortened(feature.name, _LABEL),
-                f"{feature.divergence:.3g}",
+                f"{feature.divergence:#.3g}",
                 f"{'more' if feature.direction > 0 else 'less'} in {shortened(feature.label, _LABEL)}"
                 if feature.divergence > 0
                 else "says nothing",
@@ -140,9 +140,9 @@ def _mistake(mistake: Mistake) -> str:
         lines.append(f"> {plain(mistake.excerpt, _EXCERPT)}")
     if mistake.evidence is not None:
         rows = [
-            (name, f"{odds:+.2f}")
+            (name, signed(odds))
             for name, odds in evidence_rows(mistake.evidence, mistake.excerpt is not None)
         ]
         head = (f"against {plain(mistake.evidence.against, _LABEL)}", "log-odds")
-        lines.append(_table(head, [*rows, ("total", f"{mistake.evidence.total:+.2f}")]))
+        lines.append(_table(head, [*rows, ("total", signed(mistake.evidence.total))]))
     return "\n\n".join(lines)
