@@ -213,7 +213,7 @@ def _colour(c: int) -> str:
 
 def _percent(share: float) -> str:
     if 0 < share < 0.005:
-        return "under 1 %"
+        return "<1 %"
     if share > 0.99:
         return f"{np.floor(1000 * share) / 10:g} %"
     return f"{100 * share:.0f} %"

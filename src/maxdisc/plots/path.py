@@ -125,9 +125,10 @@ class PathDisplay:
         room = max((high / low) ** 0.03, 1.05)
         self.ax_.set_xscale("log")
         self.ax_.set_xlim(low / room, high * room)
-        if high / low < 1000:
+        if len(self.sizes) < 9:
+            self.ax_.set_xticks(self.sizes)
+        elif high / low < 1000:
             round_ones = np.outer(10.0 ** np.arange(13), [1, 2, 5]).ravel()
-            ticks = round_ones[(round_ones >= low) & (round_ones <= high)]
-            self.ax_.set_xticks(ticks if len(ticks) > 1 else np.unique([low, high]))
+            self.ax_.set_xticks(round_ones[(round_ones >= low) & (round_ones <= high)])
         self.ax_.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
         self.ax_.xaxis.set_minor_formatter(NullFormatter())

@@ -200,7 +200,7 @@ def _matrix(labels: list[str], classes: list[str], counts: list[list[int]]) -> M
             )
             for j, count in enumerate(row)
         ]
-        head = element("th", element("i", f"{k + 1} "), _label(label), scope="row")
+        head = element("th", element("i", f"{k + 1} "), user_text(shortened(label, _LABEL)), scope="row")
         rows.append(element("tr", head, *cells))
     titles = ["true \\ predicted", *(str(k + 1) for k in range(len(classes)))]
     return joined(
