@@ -103,7 +103,7 @@ def test_densities_integrate_to_one_where_they_are_drawn(name, n_classes):
             else:
                 mass = height.sum()
             assert mass == pytest.approx(1.0, abs=0.06)
-        drawn(DensityDisplay.from_curves(curves).plot(ax=axes()))
+    drawn(DensityDisplay.from_curves(curves).plot(ax=axes()))
 
 
 def test_of_many_classes_the_highest_and_the_lowest_are_drawn_and_it_says_so():

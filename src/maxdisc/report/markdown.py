@@ -14,7 +14,7 @@ _LABEL = 40
 _EXCERPT = 320
 # Whatever Markdown, or the HTML in it, might take for more than a character: anywhere, or at the start.
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&@^]|:(?=//)|(?<=www)\.)", re.IGNORECASE)
-_LEADING = re.compile(r"^(\d*)([-#+=.)])")
+_LEADING = re.compile(r"^(?:([-#+=])|(\d+)([.)])(?=\s|$))")
 
 
 def document(report: Report) -> str:
@@ -52,12 +52,17 @@ def plain(text: object, width: int | None = None) -> str:
     'a /| b /<i/>'
     """
     words = visible(text) if width is None else shortened(text, width)
-    return _LEADING.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", words))
+    return _LEADING.sub(lambda at: f"{at[2] or ''}\\{at[1] or at[3]}", _inline(words))
+
+
+def _inline(words: object) -> str:
+    """The same for text that does not begin a line, such as a cell."""
+    return _SPECIAL.sub(r"\\\1", visible(words))
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table whose cells are plain text."""
-    lines = [head, ["---"] * len(head), *([plain(cell) for cell in row] for row in rows)]
+    lines = [head, ["---"] * len(head), *([_inline(cell) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
