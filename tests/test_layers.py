@@ -34,6 +34,7 @@ LAYERS = {
     "folds": 6,
     "classifier": 6,
     "text": 6,
+    "writing": 7,
     "artifact": 7,
     "fitted": 7,
     "ranking": 7,
@@ -63,6 +64,7 @@ PEERS = {
     "curves": {"fitted"},
     "report": {"plots"},
     "text": {"parameters"},
+    "artifact": {"writing"},
 }
 
 #: What each layer may import from outside; the standard library is free to all.

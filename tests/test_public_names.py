@@ -12,7 +12,9 @@ import maxdisc
 
 # Names of the design, and where users import them from.
 PUBLIC = {
-    "maxdisc": ["MaxDiscClassifier"],
+    "maxdisc": ["MaxDiscClassifier", "ModelFileError", "load", "save"],
+    "maxdisc.artifact": ["describe"],
+    "maxdisc.writing": ["atomic_write"],
     "maxdisc.families": [
         "Bernoulli", "Beta", "Exponential", "Gamma", "Gaussian", "Geometric", "Hurdle", "Poisson",
         "find_family",

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import unicodedata
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from matplotlib import pyplot
 from sklearn import metrics
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.feature_extraction.text import CountVectorizer
@@ -373,6 +375,17 @@ def test_breast_cancer_beats_the_majority_and_says_so():
     assert "the model is clearly better" in words
     assert "within one standard error" in words
     assert report.settings["classifier: rule"] == "'one_se'"
+
+
+def test_the_how_to_runs_as_written(tmp_path, monkeypatch):
+    guide = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "report.md"
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    for block in re.findall(r"```python\n(.*?)```", guide.read_text(encoding="utf-8"), re.DOTALL):
+        exec(block, names)  # the reader would paste it too
+    pyplot.close("all")
+    StrictParser((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert len(names["table"].of_class("malignant", 5)) == 5
 
 
 # ------------------------------------------------------------------ hostile text

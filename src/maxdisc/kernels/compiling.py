@@ -24,8 +24,10 @@ def kernel(function: Function) -> Function:
     return cast(Function, compiled)
 
 
-#: For small functions that kernels are made of.
-inlined: Any = numba.njit(inline="always", error_model="numpy")
+def inlined(function: Function) -> Function:
+    """For the small functions that kernels are made of."""
+    compiled: Any = numba.njit(inline="always", error_model="numpy")(function)
+    return cast(Function, compiled)
 
 
 def n_threads() -> int:
