@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 from hypothesis import example, given, settings
@@ -21,6 +22,7 @@ from matplotlib import pyplot
 from sklearn import metrics
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.model_selection import LeaveOneOut
 from sklearn.pipeline import Pipeline
 
 from maxdisc import MaxDiscClassifier
@@ -247,7 +249,9 @@ def test_documents():
     assert [m.excerpt for m in again.mistakes] == [m.excerpt for m in report.mistakes]
 
 
-@pytest.mark.parametrize("container", [np.asarray, sp.csr_array, pd.DataFrame])
+@pytest.mark.parametrize(
+    "container", [np.asarray, np.ndarray.tolist, sp.csr_array, pd.DataFrame, pl.DataFrame]
+)
 def test_any_container(container):
     rng = np.random.default_rng(0)
     X, y = rng.poisson(2, size=(60, 5)).astype(float), np.arange(60) % 3
@@ -337,6 +341,7 @@ def test_many_classes_have_no_matrix_but_the_top_mistakes():
         (IRIS.data[:0], [], "no rows"),
         (IRIS.data[:3], ["a", "b"], "X has 3 rows, but y has 2 labels"),
         (IRIS.data[:3], ["setosa", None, np.nan], "2 of the 3 labels are missing"),
+        (IRIS.data[:3], pd.array(["setosa", pd.NA, "setosa"]), "1 of the 3 labels are missing"),
         (IRIS.data[:2], [["setosa"], ["setosa"]], "shape \\(2, 1\\)"),
     ],
 )
@@ -344,6 +349,15 @@ def test_bad_input_is_refused_in_one_line(iris, X, y, message):
     with pytest.raises(ValueError, match=message) as raised:
         evaluate(iris[0], X, y)
     assert "\n" not in str(raised.value)
+
+
+def test_many_folds_are_summed_up():
+    model = MaxDiscClassifier(cv=LeaveOneOut()).fit(IRIS.data[::3], NAMES[::3])
+    report = evaluate(model, IRIS.data[1::3], NAMES[1::3])
+    assert report.path.folds == 50
+    assert report.path.accuracy == []
+    assert any("50 held-out folds" in sentence for sentence in report.summary)
+    checked_page(report)
 
 
 def test_rendering_is_deterministic(iris_report):

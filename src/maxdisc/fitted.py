@@ -78,7 +78,8 @@ class FittedModel:
 
     def rows(self, X: Any) -> Matrix:
         """Raw rows or documents, as the classifier takes them."""
-        return X if self.before is None else self.before.transform(X)
+        rows = X if self.before is None else self.before.transform(X)
+        return rows if hasattr(rows, "shape") else np.asarray(rows, dtype=np.float64)
 
 
 def location(densities: ClassDensities) -> Floats:

@@ -11,6 +11,9 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from maxdisc.fitted import FittedModel
 from maxdisc.plots.canvas import FAINT, PALETTE, drawing_axes
 
+# More folds than this are a haze.
+MOST_FOLDS = 20
+
 
 class PathDisplay:
     """Held-out accuracy for each number of features: the folds, their mean, and how sure it is.
@@ -20,7 +23,7 @@ class PathDisplay:
     sizes : array-like of shape (S,)
         Numbers of features, increasing.
     accuracy : array-like of shape (V, S)
-        For each fold.
+        For each fold; empty, if they are too many to be drawn one by one.
     mean, standard_error : array-like of shape (S,)
         Over the folds.
     chosen : int, optional
@@ -52,7 +55,7 @@ class PathDisplay:
         chosen: int | None = None,
     ) -> None:
         self.sizes = np.asarray(sizes)
-        self.accuracy = np.asarray(accuracy, dtype=np.float64)
+        self.accuracy = np.asarray(accuracy, dtype=np.float64).reshape(-1, len(self.sizes))
         self.mean = np.asarray(mean, dtype=np.float64)
         self.standard_error = np.asarray(standard_error, dtype=np.float64)
         self.chosen = chosen
@@ -83,7 +86,11 @@ class PathDisplay:
                 "the model chose nothing on folds, so it has no path: fit it with n_features='auto'."
             )
         display = cls(
-            path.sizes, path.accuracy, path.mean_accuracy, path.standard_error, classifier.n_selected_
+            path.sizes,
+            path.accuracy[: 0 if len(path.accuracy) > MOST_FOLDS else None],
+            path.mean_accuracy,
+            path.standard_error,
+            classifier.n_selected_,
         )
         return display.plot(ax=ax, **kwargs)
 

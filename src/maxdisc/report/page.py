@@ -77,10 +77,11 @@ def _path(report: Report) -> Markup:
         f"Held-out accuracy against the number of kept features, from {path.sizes[0]:,} to "
         f"{path.sizes[-1]:,}; the highest mean is {percent(max(path.mean))}, {path.chosen:,} are kept."
     )
+    each = "grey: each fold; " if path.accuracy else ""
     caption = (
-        f"Accuracy on {counted(len(path.accuracy), 'held-out fold')} of the training data (grey: each fold; "
-        "blue: their mean, one standard error to either side). Whatever lies above the dashed line is within "
-        "one standard error of the best."
+        f"Accuracy on {counted(path.folds, 'held-out fold')} of the training data ({each}blue: their mean, one "
+        "standard error to either side). Whatever lies above the dashed line is within one standard error of "
+        "the best."
     )
     return _section("How many features", _figure(inline_svg(display.plot, label, "path"), caption))
 
