@@ -48,6 +48,18 @@ def test_the_direction_is_that_of_the_means_of_the_rows(name):
         assert row.direction == np.sign(more), row
 
 
+def test_more_of_an_amount_is_more_on_the_whole_not_more_often():
+    rng = np.random.default_rng(0)
+    often = np.where(rng.random(400) < 0.95, rng.exponential(1.0, 400), 0.0)
+    much = np.where(rng.random(400) < 0.9, rng.exponential(20.0, 400), 0.0)
+    labels = np.repeat(["often", "much"], 400)
+    model = MaxDiscClassifier("hurdle", n_features="all", smoothing=1.0).fit(
+        np.r_[often, much][:, None], labels
+    )
+    (row,) = ranking_table(model)
+    assert (row.label, row.direction) == ("much", 1)
+
+
 @pytest.mark.parametrize("block", [1, 7, 10**9])
 def test_blocks_change_nothing(block, monkeypatch):
     model, *_ = fitted("poisson", n_features="all")
