@@ -80,8 +80,8 @@ def _path(report: Report) -> Markup:
     each = "grey: each fold; " if path.accuracy else ""
     caption = (
         f"Accuracy on {counted(path.folds, 'held-out fold')} of the training data ({each}blue: their mean, "
-        "one standard error to either side). Whatever lies above the dashed line is within one standard error of "
-        "the best."
+        "one standard error to either side). Whatever lies above the dashed line is within one standard "
+        "error of the best."
     )
     return _section("How many features", _figure(inline_svg(display.plot, label, "path"), caption))
 
