@@ -91,6 +91,11 @@ class SparseFoldModels:
         return ClassMoments(weight, sums, nonzero=nonzero, squares=float(weights @ weights))
 
     @cached_property
+    def _tables(self) -> list[Floats]:
+        """Tables that no model uses at the moment: fresh memory costs as much as filling it."""
+        return []
+
+    @cached_property
     def _columns(self) -> Matrix:
         return sp.csc_array(self._values)
 
@@ -108,12 +113,8 @@ class SparseFoldModels:
         for folds in self.plans:
             fold = folds.of(self.rows.X, self.rows.start)
             for f in range(folds.count):
-                held = np.flatnonzero(fold == f)
                 training = np.where((fold == f) | (fold == LEFT_OUT), 0.0, self._weights)
-                if held.size and training.any():
-                    trials.append(_Trial(self, held, training))
-        if not trials:
-            raise ValueError("no fold has both rows to train on and rows held out: choose another cv.")
+                trials.append(_Trial(self, np.flatnonzero(fold == f), training))
         return trials
 
     def first_folds(self, n_rows: float) -> int:
@@ -126,11 +127,22 @@ class SparseFoldModels:
     ) -> list[SelectionPath]:
         """Sweep the held-out rows of every fold, or of the first so many, for each smoothing."""
         trials = self._trials[:n_folds]
-        table = 16 * self.rows.n_classes * self.n_features
         jobs = [(trial, smoothing) for smoothing in smoothings for trial in trials]
-        sweeps = in_threads(
-            lambda job: job[0].sweep(sizes, job[1]), jobs, most=max(1, TABLES_AT_ONCE // table)
-        )
+
+        def tried(job: tuple[_Trial, Smoothing]) -> Sweep:
+            if not (job[0].held.size and job[0].training.any()):
+                return Sweep.zero(len(sizes))
+            try:
+                tables = self._tables.pop()
+            except IndexError:
+                tables = np.empty((2, self.n_features, self.rows.n_classes))
+            try:
+                return job[0].sweep(sizes, job[1], *tables)
+            finally:
+                self._tables.append(tables)
+
+        table = 16 * self.rows.n_classes * self.n_features
+        sweeps = in_threads(tried, jobs, most=max(1, TABLES_AT_ONCE // table))
         return [
             SelectionPath.of(sizes, sweeps[s * len(trials) : (s + 1) * len(trials)], smoothing)
             for s, smoothing in enumerate(smoothings)
@@ -149,7 +161,7 @@ class _Trial:
     def n_rows(self) -> float:
         """How many rows of equal weight the held-out ones are worth."""
         held = self.models._weights[self.held]
-        return float(held.sum() ** 2 / (held @ held))
+        return float(held.sum() ** 2 / (held @ held)) if held.size else 0.0
 
     @cached_property
     def _pooled(self) -> ClassMoments:
@@ -167,11 +179,11 @@ class _Trial:
         given = self.models.prior
         return self._class_weights / self._class_weights.sum() if given is None else given
 
-    def sweep(self, sizes: Integers, smoothing: Smoothing) -> Sweep:
-        """What the model of the training rows gets right among the rows held out."""
+    def sweep(self, sizes: Integers, smoothing: Smoothing, natural: Floats, log_partition: Floats) -> Sweep:
+        """What the model of the training rows gets right among the rows held out; fills the tables (D, C)."""
         from maxdisc.kernels.tables import bucket_totals, sweep_rows
 
-        natural, log_partition, scores = self._tables(smoothing)
+        scores = self._fill(smoothing, natural, log_partition)
         ranking = FeatureRanking.of(scores)
         bucket = np.full(len(scores), len(sizes), dtype=np.int32)
         bucket[ranking.order[: sizes[-1]]] = np.repeat(
@@ -200,13 +212,12 @@ class _Trial:
         held = weights[self.held]
         return Sweep(correct, loss, float(held.sum()), float(held @ held))
 
-    def _tables(self, smoothing: Smoothing) -> tuple[Floats, Floats, Floats]:
+    def _fill(self, smoothing: Smoothing, natural: Floats, log_partition: Floats) -> Floats:
         from maxdisc.kernels.tables import KINDS, tables_from_columns
 
         family, columns, pooled = self.models.family, self.models._columns, self._pooled
         pseudo = smoothing.pseudo_rows(pooled, pooled.sums, smoothing.level(pooled))
-        shape = (columns.shape[1], self.models.rows.n_classes)
-        natural, log_partition, scores = np.empty(shape), np.empty(shape), np.empty(shape[0])
+        scores = np.empty(columns.shape[1])
         tables_from_columns(
             KINDS[family.name],
             columns.indptr,
@@ -223,7 +234,7 @@ class _Trial:
             log_partition,
             scores,
         )
-        return natural, log_partition, scores
+        return scores
 
 
 def _usage(columns: Matrix, weights: Floats) -> tuple[Floats, Floats]:

@@ -16,6 +16,8 @@ from maxdisc.kernels.compiling import inlined, kernel
 KINDS = {"poisson": 0, "exponential": 1, "geometric": 2, "bernoulli": 3}
 #: As in :mod:`maxdisc.divergences`.
 NOISE = 1e-18
+#: The loss where the true class is absent from the training rows: as wrong as numbers can say.
+NEVER = -np.log(np.finfo(np.float64).tiny)
 
 ONE = np.uint64(1)
 
@@ -46,6 +48,27 @@ def _log1p(x: Any) -> Any:
     """log(1 + x) for x > -1, with what rounding took from 1 + x given back."""
     w = 1.0 + x
     return _log(w) - ((w - 1.0) - x) / w
+
+
+@inlined
+def _exp(x: Any) -> Any:
+    """Exponential of a number that is not positive, to about 1e-12; it vectorises. At -700 it is level."""
+    x = x if x > -700.0 else -700.0
+    # Adding 1.5 * 2^52 leaves the nearest integer in the last bits.
+    shifted = x * 1.4426950408889634 + 6755399441055744.0
+    r = x - (shifted - 6755399441055744.0) * 0.6931471805599453
+    # Taylor's polynomial; |r| is at most half of log 2.
+    p = 2.755731922398589e-07 * r + 2.7557319223985893e-06
+    p = p * r + 2.48015873015873e-05
+    p = p * r + 0.0001984126984126984
+    p = p * r + 0.001388888888888889
+    p = p * r + 0.008333333333333333
+    p = p * r + 0.041666666666666664
+    p = p * r + 0.16666666666666666
+    p = p * r + 0.5
+    p = p * r + 1.0
+    p = p * r + 1.0
+    return p * np.int64((np.float64(shifted).view(np.int64) + 1023) << 52).view(np.float64)
 
 
 @inlined
@@ -239,9 +262,10 @@ def sweep_rows(
     """
     n_buckets, n_classes = baseline.shape
     gathered = np.empty((n_buckets, n_classes))
+    cells = gathered.reshape(n_buckets * n_classes)
     score = np.empty(n_classes)
     for row in held:
-        gathered[:] = 0.0
+        cells[:] = 0.0
         for p in range(np.uint64(indptr[row]), np.uint64(indptr[row + 1])):
             j = np.uint32(columns[p])
             at = np.uint32(bucket[j])
@@ -250,20 +274,28 @@ def sweep_rows(
                 for c in range(n_classes):
                     gathered[at, c] += value * natural[j, c]
         truth = codes[row]
+        weight = weights[row]
+        impossible = log_prior[truth] == -np.inf
         score[:] = log_prior
         for b in range(n_buckets):
             for c in range(n_classes):
                 score[c] += gathered[b, c] - baseline[b, c]
-            best, highest = 0, score[0]
+            highest = score[0]
             for c in range(1, n_classes):
-                if score[c] > highest:
-                    best, highest = c, score[c]
+                highest = score[c] if score[c] > highest else highest
+            if score[truth] == highest:
+                first = 0
+                while score[first] < highest:
+                    first += 1
+                if first == truth:
+                    correct[b] += weight
+            loss[b] += weight * (NEVER if impossible else highest - score[truth])
+            for c in range(n_classes):
+                gathered[b, c] = score[c] - highest
+        for i in range(cells.size):
+            cells[i] = _exp(cells[i])
+        for b in range(n_buckets):
             total = 0.0
             for c in range(n_classes):
-                # What is less is lost in the sum, and there is much of it.
-                if score[c] > highest - 40.0:
-                    total += np.exp(score[c] - highest)
-            if best == truth:
-                correct[b] += weights[row]
-            # A class absent from the training rows has probability 0: as wrong as numbers can say.
-            loss[b] += weights[row] * min(highest + np.log(total) - score[truth], 708.3964185322641)
+                total += gathered[b, c]
+            loss[b] += 0.0 if impossible else weight * np.log(total)

@@ -1,0 +1,178 @@
+"""Compiled fold models against the general ones, which are their oracle."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from maxdisc import MaxDiscClassifier, decision
+from maxdisc.decision import ranked_decision
+from maxdisc.divergences import js_gm
+from maxdisc.families import FAMILIES
+from maxdisc.kernels import tables
+from maxdisc.kernels.compiling import kernel
+from maxdisc.rows import ALWAYS_TRAINING, LEFT_OUT, ArrayRows, FixedFolds, HashFolds
+from maxdisc.selection import FoldModels, choose, size_grid
+from maxdisc.smoothing import Smoothing
+from maxdisc.sparse_folds import SparseFoldModels, suits
+
+NAMES = ["poisson", "exponential", "geometric", "bernoulli"]
+SMOOTHINGS = st.builds(Smoothing, st.sampled_from([0.0, 0.03, 1.0, 50.0]), st.sampled_from(["own", "flat"]))
+
+
+def sparse_data(name, n_rows, n_classes, n_features, seed):
+    """Rows with many zeros, some empty columns, classes of unequal size, one of which may be missing."""
+    rng = np.random.default_rng(seed)
+    codes = np.minimum(rng.geometric(0.4, n_rows) - 1, n_classes - 1)
+    rate = rng.gamma(0.3, 1.0, (n_classes, n_features)) * (rng.random(n_features) < 0.8)
+    X = rng.poisson(rate[codes]).astype(float)
+    X = np.minimum(X, 1.0) if name == "bernoulli" else X * rng.choice([1.0, 0.37], size=(n_rows, 1))
+    return sp.csr_array(X), codes
+
+
+@st.composite
+def problems(draw):
+    name = draw(st.sampled_from(NAMES))
+    n_rows, n_classes = draw(st.integers(6, 60)), draw(st.integers(2, 7))
+    X, codes = sparse_data(name, n_rows, n_classes, draw(st.integers(1, 30)), draw(st.integers(0, 10**6)))
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    weights = draw(st.sampled_from([None, rng.random(n_rows) + 0.1]))
+    marks = draw(st.sampled_from([[0, 1, 2], [0, ALWAYS_TRAINING], [0, 1, LEFT_OUT]]))
+    plans = [FixedFolds(rng.choice(marks, n_rows), 3), HashFolds(2)][: draw(st.integers(1, 2))]
+    prior = draw(st.sampled_from([None, rng.dirichlet(np.ones(n_classes))]))
+    return FAMILIES[name], ArrayRows(X, codes, n_classes, weights), prior, plans
+
+
+@given(problems(), SMOOTHINGS, st.sampled_from([None, 1, 3]))
+@settings(max_examples=150)
+def test_paths_are_those_of_the_general_way(problem, smoothing, n_folds):
+    family, rows, prior, plans = problem
+    sizes = size_grid(rows.X.shape[1], n_small=4, ratio=1.7)
+    compiled = SparseFoldModels(rows, family, prior, plans)
+    general = FoldModels.of(rows, family, js_gm, prior, plans)
+    try:
+        expected = general.path(sizes, smoothing, n_folds)
+    except ValueError as error:
+        with pytest.raises(ValueError, match=str(error)):
+            compiled.paths(sizes, [smoothing], n_folds)
+        return
+    (path,) = compiled.paths(sizes, [smoothing], n_folds)
+    np.testing.assert_allclose(path.weight, expected.weight)
+    np.testing.assert_allclose(path.n_rows, expected.n_rows)
+    # Features that differ by rounding alone may change places where scores meet.
+    np.testing.assert_allclose(path.accuracy, expected.accuracy, atol=1e-12)
+    np.testing.assert_allclose(path.log_loss, expected.log_loss, rtol=1e-8, atol=1e-9)
+
+
+@given(problems())
+@settings(max_examples=60)
+def test_the_moments_of_all_rows_are_the_same_to_the_bit(problem):
+    family, rows, prior, plans = problem
+    ours, theirs = SparseFoldModels(rows, family, prior, plans).total(), rows.moments(family)[0]
+    np.testing.assert_array_equal(ours.sums, theirs.sums)
+    np.testing.assert_array_equal(ours.weight, theirs.weight)
+    np.testing.assert_allclose(ours.nonzero, theirs.nonzero, rtol=1e-14)
+    assert ours.squares == pytest.approx(theirs.squares)
+    assert ours.n_rows == pytest.approx(theirs.n_rows)
+
+
+@given(problems(), SMOOTHINGS)
+@settings(max_examples=100)
+def test_the_compiled_decision_is_the_general_one(problem, smoothing):
+    family, rows, prior, _ = problem
+    moments = rows.moments(family)[0]
+    ranking, model = ranked_decision(family, moments, smoothing, js_gm, prior)
+    many, decision.MANY_CELLS = decision.MANY_CELLS, 1
+    try:
+        ranking_2, model_2 = ranked_decision(family, moments, smoothing, js_gm, prior)
+    finally:
+        decision.MANY_CELLS = many
+    np.testing.assert_allclose(ranking_2.scores, ranking.scores, rtol=1e-9, atol=1e-17)
+    back, back_2 = np.argsort(model.columns), np.argsort(model_2.columns)
+    np.testing.assert_allclose(model_2.weights[..., back_2], model.weights[..., back], rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(
+        model_2.baseline[..., back_2], model.baseline[..., back], rtol=1e-12, atol=1e-14
+    )
+    assert model_2.weights.flags.c_contiguous
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_large_problem_takes_the_compiled_way_and_chooses_the_same(name, monkeypatch):
+    X, codes = sparse_data(name, 400, 5, 300, seed=1)
+    general = MaxDiscClassifier(name).fit(X, codes)
+    monkeypatch.setattr(decision, "MANY_CELLS", 1)
+    assert suits(ArrayRows(X, codes, 5), FAMILIES[name], js_gm)
+    compiled = MaxDiscClassifier(name).fit(X, codes)
+    assert compiled.smoothing_ == general.smoothing_
+    assert compiled.n_selected_ == general.n_selected_
+    np.testing.assert_array_equal(compiled.path_.accuracy, general.path_.accuracy)
+    np.testing.assert_allclose(compiled.predict_proba(X), general.predict_proba(X), atol=1e-9)
+
+
+def test_what_does_not_suit():
+    X, codes = sparse_data("poisson", 20, 3, 10, seed=0)
+    poisson = FAMILIES["poisson"]
+    large = ArrayRows(sp.csr_array((20, 200_000)), codes, 3)
+    assert suits(large, poisson, js_gm)
+    assert not suits(ArrayRows(X, codes, 3), poisson, js_gm)
+    assert not suits(large, FAMILIES["gaussian"], js_gm)
+    assert not suits(large, poisson, lambda d: js_gm(d))
+    assert not suits(ArrayRows(large.X, np.full((20, 3), 1 / 3), 3), poisson, js_gm)
+
+
+def test_smoothings_are_compared_on_as_many_folds_as_it_takes():
+    X, codes = sparse_data("poisson", 300, 3, 40, seed=3)
+    rows, folds = ArrayRows(X, codes, 3), [FixedFolds(np.arange(300) % 5, 5)]
+    for models in (
+        SparseFoldModels(rows, FAMILIES["poisson"], None, folds),
+        FoldModels.of(rows, FAMILIES["poisson"], js_gm, None, folds),
+    ):
+        assert [models.first_folds(n) for n in (1, 60, 61, 120, 300, 10**6)] == [1, 1, 2, 2, 5, 5]
+        # Weights that differ are worth fewer rows.
+        few = models.paths(np.array([5]), [Smoothing(1.0)], 2)[0]
+        whole = models.paths(np.array([5]), [Smoothing(1.0)])[0]
+        np.testing.assert_array_equal(few.accuracy, whole.accuracy[:2])
+        assert len(choose(models, FAMILIES["poisson"].smoothings, size_grid(40)).path.weight) == 5
+
+
+def test_threads_change_nothing(monkeypatch):
+    X, codes = sparse_data("poisson", 500, 4, 80, seed=5)
+    monkeypatch.setattr(decision, "MANY_CELLS", 1)
+    models = []
+    for threads in ("1", "3"):
+        monkeypatch.setenv("MAXDISC_NUM_THREADS", threads)
+        models.append(MaxDiscClassifier().fit(X, codes))
+    np.testing.assert_array_equal(models[0].path_.log_loss, models[1].path_.log_loss)
+    np.testing.assert_array_equal(models[0].decision_.weights, models[1].decision_.weights)
+
+
+class TestElementaryFunctions:
+    """The ones that vectorise, against numpy's."""
+
+    x = np.r_[10.0 ** np.linspace(-300, 300, 4001), 1 + np.linspace(-0.5, 1, 4001), 1 - 1e-12, 1.0, 1 + 1e-12]
+
+    @staticmethod
+    def of(function, x):
+        @kernel
+        def each(x, out):
+            for i in range(x.size):
+                out[i] = function(x[i])
+
+        out = np.empty(x.shape)
+        each(x, out)
+        return out
+
+    def test_log(self):
+        np.testing.assert_array_max_ulp(self.of(tables._log, self.x), np.log(self.x), 1)
+
+    def test_log1p(self):
+        x = np.r_[self.x, -self.x[self.x < 0.999], 1e-18]
+        np.testing.assert_allclose(self.of(tables._log1p, x), np.log1p(x), rtol=1e-15)
+
+    def test_exp(self):
+        x = -np.r_[0.0, 10.0 ** np.linspace(-20, 2.8, 1000)]
+        np.testing.assert_allclose(self.of(tables._exp, x), np.exp(x), rtol=1e-11)
+        assert 0 <= self.of(tables._exp, np.array([-np.inf]))[0] < 1e-300
