@@ -46,9 +46,9 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
     ngram_range : tuple of int, default=(1, 1)
         The fewest and the most words in a row that are taken as one term.
     scale : {"length", "log", "frequency", None}, default="length"
-        ``"length"``: counts, each document scaled to the mean length of the training documents. ``"log"``:
-        logs of one plus the counts, scaled likewise. ``"frequency"``: shares of a document's words.
-        ``None``: the counts. Lengths are counted in kept terms.
+        ``"length"``: counts, each document scaled to the mean length of the training documents, in kept
+        terms. ``"log"``: logs of one plus the counts, each document a vector whose Euclidean length is that
+        mean. ``"frequency"``: shares of a document's terms. ``None``: the counts.
     vocabulary : iterable of str, mapping from str to column, or None, default=None
         The terms to be counted, instead of those found in the documents.
 
@@ -279,9 +279,12 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
         X = sp.vstack(parts, format="csr") if len(parts) != 1 else parts[0]
         if self.scale is None:
             return X
-        values = X.data.astype(np.float64)
-        X = with_data(X, np.log1p(values) if self.scale == "log" else values)
-        length = np.asarray(X.sum(axis=1)).ravel()
+        X = X.astype(np.float64)
+        if self.scale == "log":
+            X = with_data(X, np.log1p(X.data))
+            length = np.sqrt(np.asarray(with_data(X, X.data**2).sum(axis=1)).ravel())
+        else:
+            length = np.asarray(X.sum(axis=1)).ravel()
         target = 1.0 if self.scale == "frequency" else self.mean_length_
         X.data *= np.repeat(target / np.where(length > 0, length, 1.0), np.diff(X.indptr))
         return X
