@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint docs bench-memory clean
+.PHONY: help demo test test-slow lint docs bench-memory bench-text clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | awk -F'|' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -20,6 +20,10 @@ $(VENV)/.core: $(VENV)/.created pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
+$(VENV)/.demo: $(VENV)/.core
+	$(BIN)/python -m pip install --quiet --editable '.[cli,plots]'
+	touch $@
+
 $(VENV)/.test: $(VENV)/.core
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
 	touch $@
@@ -28,7 +32,7 @@ $(VENV)/.dev: $(VENV)/.test
 	$(BIN)/python -m pip install --quiet --editable '.[all,dev]'
 	touch $@
 
-demo: $(VENV)/.core  ## the main job on data that every machine has
+demo: $(VENV)/.demo  ## the main job on data that every machine has; writes demo-report.html
 	$(BIN)/python -m maxdisc.demo
 
 test: $(VENV)/.test  ## the tests, in about a minute on two cores
@@ -47,6 +51,9 @@ docs: $(VENV)/.dev  ## the documentation, in docs/_build/html
 
 bench-memory: $(VENV)/.test  ## peak memory of fit, up to 100 classes x 1,000,000 features
 	$(BIN)/python benchmarks/memory.py --large --json benchmarks/results/memory.json
+
+bench-text: $(VENV)/.test  ## raw text to a model, next to CountVectorizer + MultinomialNB
+	$(BIN)/python benchmarks/text.py
 
 clean:  ## remove what the other commands made
 	rm -rf $(VENV) .venv-all .venv-oldest docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
