@@ -11,11 +11,11 @@ try:
 except ImportError as error:  # pragma: no cover  # tests have it
     raise ImportError("reading files needs pyarrow: pip install 'maxdisc[cli]'") from error
 
-from maxdisc.sources.batches import Batch
+from maxdisc.sources.batches import Batch, joined
 from maxdisc.sources.dataset import Dataset
 from maxdisc.sources.places import FORMATS, SourceError
 from maxdisc.sources.roles import Roles, guess_roles, matching, nearest
-from maxdisc.sources.sinks import open_sink
+from maxdisc.sources.sinks import format_to_write, open_sink
 
 __all__ = [
     "FORMATS",
@@ -23,7 +23,9 @@ __all__ = [
     "Dataset",
     "Roles",
     "SourceError",
+    "format_to_write",
     "guess_roles",
+    "joined",
     "matching",
     "nearest",
     "open_sink",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import scipy.sparse as sp
 
 from maxdisc.matrices import Matrix
 from maxdisc.sources.cells import numbers, strings
@@ -51,6 +53,7 @@ class Batch:
     Examples
     --------
     >>> import pyarrow as pa
+import scipy.sparse as sp
     >>> from maxdisc.sources import Batch
     >>> batch = Batch(pa.table({"size": ["3", "n/a"], "kind": ["ham", ""]}), "mail.csv", first_row=41)
     >>> batch.where(1), batch.labels("kind").tolist(), batch.numbers(["size"])["size"].to_pylist()
@@ -69,15 +72,18 @@ class Batch:
         """How a message calls a row of this batch."""
         return f"{self.source} row {self.first_row + row}"
 
+    def strings(self, column: str) -> list[str | None]:
+        """Cells as text; None where there is nothing at all."""
+        return strings(self.table[column], column, self.where)
+
     def texts(self, column: str) -> list[str]:
         """Documents; a missing one is empty."""
-        return [text or "" for text in strings(self.table[column], column, self.where)]
+        return [text or "" for text in self.strings(column)]
 
     def labels(self, column: str) -> npt.NDArray[np.object_]:
         """Labels without the spaces around them, shape (n,); None where there is none."""
         out = np.empty(len(self), dtype=object)
-        written = strings(self.table[column], column, self.where)
-        out[:] = [(label.strip() or None) if label else None for label in written]
+        out[:] = [(label.strip() or None) if label else None for label in self.strings(column)]
         return out
 
     def numbers(self, columns: Sequence[str]) -> pa.Table:
@@ -89,3 +95,23 @@ class Batch:
         """Some of the rows; messages then count from the first of them."""
         matrix = None if self.matrix is None else self.matrix[kept]
         return Batch(self.table.filter(pa.array(kept)), self.source, self.first_row, matrix)
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    """Documents, tables or sparse matrices of consecutive batches as one.
+
+    Examples
+    --------
+    >>> from maxdisc.sources import joined
+    >>> joined([["a document"], ["another", "a third"]])
+    ['a document', 'another', 'a third']
+    """
+    if isinstance(parts[0], list):
+        return list(chain.from_iterable(parts))
+    if isinstance(parts[0], pa.Table):
+        return pa.concat_tables(parts)
+    width = max(part.shape[1] for part in parts)
+    wide = [
+        sp.csr_array((part.data, part.indices, part.indptr), shape=(part.shape[0], width)) for part in parts
+    ]
+    return sp.csr_array(sp.vstack(wide))

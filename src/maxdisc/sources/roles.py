@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from maxdisc.sources.batches import Batch
-from maxdisc.sources.cells import as_text, is_written, parsed, strings
+from maxdisc.sources.cells import as_text, is_written, parsed
 from maxdisc.sources.places import SourceError
 
 LABEL_NAMES = ("label", "labels", "class", "target", "topic", "category", "y")
@@ -260,7 +260,3 @@ def _listed(names: Sequence[str]) -> str:
     shown = ", ".join(names[:_LISTED])
     return f"it has {shown}" + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
 
-
-def shown_values(batch: Batch, column: str, n: int = 3) -> list[str]:
-    """Some values of a column, for a message."""
-    return [v for v in strings(batch.table[column], column, batch.where) if v][:n]
