@@ -25,6 +25,7 @@ LAYERS = {
     "divergences": 3,
     "decision": 3,
     "rows": 4,
+    "words": 5,
     "selection": 5,
     "explain": 5,
     "parameters": 6,
@@ -50,6 +51,7 @@ PEERS = {
     "smoothing": {"matrices", "moments"},
     "decision": {"divergences"},
     "classifier": {"folds", "parameters"},
+    "text": {"parameters"},
 }
 
 #: What each layer may import from outside; the standard library is free to all.

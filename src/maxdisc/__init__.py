@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from maxdisc.classifier import MaxDiscClassifier
+    from maxdisc.text import TermFrequencyVectorizer
 
 # Names are resolved when first used, so that ``import maxdisc`` costs nothing.
-_HOMES = {"MaxDiscClassifier": "maxdisc.classifier"}
+_HOMES = {
+    "MaxDiscClassifier": "maxdisc.classifier",
+    "TermFrequencyVectorizer": "maxdisc.text",
+}
 
-__all__ = ["MaxDiscClassifier", "__version__"]
+__all__ = ["MaxDiscClassifier", "TermFrequencyVectorizer", "__version__"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,367 @@
+"""From documents to a sparse matrix of term counts, scaled so that long documents are not louder."""
+
+from __future__ import annotations
+
+import numbers
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+from sklearn.utils.validation import check_is_fitted
+
+from maxdisc.matrices import Booleans, Integers, Matrix, with_data
+from maxdisc.parameters import require_one_of
+from maxdisc.words import Counts, Terms, WordRule, count_words
+
+SCALES = ("length", "log", "frequency", None)
+
+
+class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
+    r"""Count the words of documents, and scale the counts.
+
+    Vocabulary and counts are those of scikit-learn's ``CountVectorizer``. Much text is read by compiled code,
+    in as many threads as there are cores, and in batches: :meth:`fit` takes a stream of any length.
+
+    Parameters
+    ----------
+    token_pattern : str, default=r"(?u)\b\w\w+\b"
+        Regular expression of a word, with at most one group. Patterns such as the default, which take any
+        unbroken run of letters, digits and underscores, are compiled; others go through :mod:`re`.
+    lowercase : bool, default=True
+        Whether upper and lower case are the same.
+    stop_words : "english", iterable of str, or None, default=None
+        Words to pass over.
+    min_count : int, default=1
+        Keep terms that occur at least so often in all documents together.
+    min_df, max_df : int or float, default=1 and 1.0
+        Keep terms that occur in at least and at most so many documents; a float is a share of them.
+    max_features : int or None, default=None
+        Keep only the most frequent terms; of equally frequent ones those first in the alphabet.
+    ngram_range : tuple of int, default=(1, 1)
+        The fewest and the most words in a row that are taken as one term.
+    scale : {"length", "log", "frequency", None}, default="length"
+        ``"length"``: counts, each document scaled to the mean length of the training documents. ``"log"``:
+        logs of one plus the counts, scaled likewise. ``"frequency"``: shares of a document's words.
+        ``None``: the counts. Lengths are counted in kept terms.
+    vocabulary : iterable of str, mapping from str to column, or None, default=None
+        The terms to be counted, instead of those found in the documents.
+
+    Attributes
+    ----------
+    terms_ : ndarray of shape (D,)
+        The terms, by column.
+    vocabulary_ : dict
+        From terms to columns.
+    mean_length_ : float
+        Mean number of kept terms in a training document.
+
+    Examples
+    --------
+    >>> from maxdisc import TermFrequencyVectorizer
+    >>> vectorizer = TermFrequencyVectorizer(scale=None)
+    >>> vectorizer.fit_transform(["to be or not to be", "to do is to be"]).toarray()
+    array([[2, 0, 0, 1, 1, 2],
+           [1, 1, 1, 0, 0, 2]])
+    >>> print(*vectorizer.get_feature_names_out())
+    be do is not or to
+    """
+
+    terms_: npt.NDArray[np.object_]
+    mean_length_: float
+
+    def __init__(
+        self,
+        token_pattern: str = r"(?u)\b\w\w+\b",
+        lowercase: bool = True,
+        stop_words: str | Iterable[str] | None = None,
+        min_count: int = 1,
+        min_df: int | float = 1,
+        max_df: int | float = 1.0,
+        max_features: int | None = None,
+        ngram_range: tuple[int, int] = (1, 1),
+        scale: str | None = "length",
+        vocabulary: Iterable[str] | Mapping[str, int] | None = None,
+    ) -> None:
+        self.token_pattern = token_pattern
+        self.lowercase = lowercase
+        self.stop_words = stop_words
+        self.min_count = min_count
+        self.min_df = min_df
+        self.max_df = max_df
+        self.max_features = max_features
+        self.ngram_range = ngram_range
+        self.scale = scale
+        self.vocabulary = vocabulary
+
+    # ------------------------------------------------------------------ learning
+
+    def fit(self, raw_documents: Iterable[str], y: Any = None) -> Self:  # noqa: ARG002
+        """Learn the vocabulary.
+
+        Parameters
+        ----------
+        raw_documents : iterable of str
+            Documents, read once; an iterator over a stream will do, and only the terms are kept in memory.
+        y : ignored
+            For scikit-learn's pipelines.
+
+        Returns
+        -------
+        TermFrequencyVectorizer
+            This vectorizer, fitted.
+        """
+        self._learn(raw_documents, keep=False)
+        return self
+
+    def fit_transform(self, raw_documents: Iterable[str], y: Any = None) -> Matrix:  # noqa: ARG002
+        """Learn the vocabulary and return the scaled counts; the same as ``fit``, then ``transform``.
+
+        Parameters
+        ----------
+        raw_documents : iterable of str
+            Documents.
+        y : ignored
+            For scikit-learn's pipelines.
+
+        Returns
+        -------
+        csr_array of shape (N, D)
+            Scaled counts.
+        """
+        return self._scaled(*self._learn(raw_documents, keep=True))
+
+    def _learn(self, raw_documents: Iterable[str], keep: bool) -> tuple[list[Counts], Integers]:
+        """Settle the vocabulary; returns the counts, if they are to be kept, and the column of each term."""
+        rule = self._checked_rule()
+        given = self._given_vocabulary()
+        documents = _Documents(raw_documents)
+        terms, counts = count_words(documents, rule, keep)
+        if given is not None:
+            self._settle(given)
+            columns = self._columns(terms)
+        else:
+            order = terms.order()
+            order = order[self._kept(terms.n_documents[order], terms.n_times[order], documents.number)]
+            columns = np.full(len(terms.n_times), -1)
+            columns[order] = np.arange(len(order))
+            strings = terms.strings()
+            self._settle([strings[t] for t in order.tolist()])
+        found = int(terms.n_times[columns >= 0].sum())
+        self.mean_length_ = found / documents.number if documents.number else 0.0
+        return counts, columns
+
+    def _kept(self, n_documents: Integers, n_times: Integers, number: int) -> Booleans | Integers:
+        """Which terms to keep, the terms being in alphabetical order."""
+        low, high = (
+            limit if isinstance(limit, numbers.Integral) else limit * number
+            for limit in (self.min_df, self.max_df)
+        )
+        if high < low:
+            raise ValueError(f"max_df={self.max_df!r} is fewer documents than min_df={self.min_df!r}.")
+        keep = (n_documents >= max(low, 1)) & (n_documents <= high) & (n_times >= self.min_count)
+        if not keep.any():
+            raise ValueError(
+                f"no terms are left of {int((n_documents > 0).sum())} in {number} documents: "
+                "relax min_count, min_df, max_df, stop_words or token_pattern."
+            )
+        if self.max_features is None or keep.sum() <= self.max_features:
+            return keep
+        candidates = np.flatnonzero(keep)
+        most = candidates[np.argsort(-n_times[candidates], kind="stable")[: self.max_features]]
+        return np.sort(most)
+
+    def _settle(self, terms: list[str]) -> None:
+        self.terms_ = np.array(terms, dtype=object)
+        self.__dict__.pop("_vocabulary", None)
+
+    # ------------------------------------------------------------------ parameters
+
+    def _checked_rule(self) -> WordRule:
+        require_one_of("scale", self.scale, SCALES)
+        low, high = self.ngram_range
+        if not 1 <= low <= high:
+            raise ValueError(f"ngram_range={self.ngram_range!r}: give two numbers, 1 <= fewest <= most.")
+        _require_integer("min_count", self.min_count, 0)
+        if self.max_features is not None:
+            _require_integer("max_features", self.max_features, 1)
+        for name, value in (("min_df", self.min_df), ("max_df", self.max_df)):
+            if not isinstance(value, numbers.Integral) and not 0 <= value <= 1 or value < 0:
+                raise ValueError(
+                    f"{name} must be an int (documents) or a float from 0.0 to 1.0 (share), got {value!r}."
+                )
+        try:
+            groups = re.compile(self.token_pattern).groups
+        except (re.error, TypeError) as error:
+            raise ValueError(
+                f"token_pattern={self.token_pattern!r} is no regular expression: {error}."
+            ) from None
+        if groups > 1:
+            raise ValueError(
+                f"token_pattern={self.token_pattern!r} has {groups} groups: at most one is allowed."
+            )
+        return WordRule(self.token_pattern, bool(self.lowercase), self._stop_words(), (int(low), int(high)))
+
+    def _stop_words(self) -> frozenset[str]:
+        if self.stop_words is None:
+            return frozenset()
+        if isinstance(self.stop_words, str):
+            if self.stop_words == "english":
+                return ENGLISH_STOP_WORDS
+            raise ValueError(
+                f"stop_words must be 'english', a list of words or None, got {self.stop_words!r}."
+            )
+        return frozenset(self.stop_words)
+
+    def _given_vocabulary(self) -> list[str] | None:
+        """The terms given, by column."""
+        given = self.vocabulary
+        if given is None:
+            return None
+        if isinstance(given, Mapping):
+            terms = sorted(given, key=lambda term: given[term])
+            if [given[term] for term in terms] != list(range(len(terms))):
+                raise ValueError("a vocabulary must map its terms to the columns 0, 1, 2, ..., each once.")
+        else:
+            terms = sorted(given) if isinstance(given, set | frozenset) else list(given)
+            if len(set(terms)) < len(terms):
+                twice = next(term for i, term in enumerate(terms) if term in terms[:i])
+                raise ValueError(f"the vocabulary has the term {twice!r} twice.")
+        if not terms:
+            raise ValueError("the vocabulary is empty.")
+        if self.lowercase and (upper := next((t for t in terms if any(map(str.isupper, t))), None)):
+            warnings.warn(
+                f"{upper!r} in the vocabulary has upper case letters: with lowercase=True it is never found.",
+                stacklevel=4,
+            )
+        return terms
+
+    # ------------------------------------------------------------------ counting
+
+    @property
+    def vocabulary_(self) -> dict[str, int]:
+        """From terms to columns."""
+        check_is_fitted(self, "terms_")
+        if "_vocabulary" not in self.__dict__:
+            self._vocabulary = {term: column for column, term in enumerate(self.terms_.tolist())}
+        return self._vocabulary
+
+    def transform(self, raw_documents: Iterable[str]) -> Matrix:
+        """Count the known terms of documents, and scale.
+
+        Parameters
+        ----------
+        raw_documents : iterable of str
+            Documents.
+
+        Returns
+        -------
+        csr_array of shape (N, D)
+            Scaled counts; terms that :meth:`fit` did not keep are passed over.
+        """
+        check_is_fitted(self, "terms_")
+        terms, counts = count_words(_Documents(raw_documents), self._checked_rule())
+        return self._scaled(counts, self._columns(terms))
+
+    def _columns(self, terms: Terms) -> Integers:
+        """For each term its column, or -1."""
+        vocabulary = self.vocabulary_
+        return np.array([vocabulary.get(term, -1) for term in terms.strings()], dtype=np.intp)
+
+    def _scaled(self, counts: list[Counts], columns: Integers) -> Matrix:
+        parts = [part.matrix(columns, len(self.terms_)) for part in counts]
+        X = sp.vstack(parts, format="csr") if len(parts) != 1 else parts[0]
+        if self.scale is None:
+            return X
+        values = X.data.astype(np.float64)
+        X = with_data(X, np.log1p(values) if self.scale == "log" else values)
+        length = np.asarray(X.sum(axis=1)).ravel()
+        target = 1.0 if self.scale == "frequency" else self.mean_length_
+        X.data *= np.repeat(target / np.where(length > 0, length, 1.0), np.diff(X.indptr))
+        return X
+
+    # ------------------------------------------------------------------ names
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:  # noqa: ARG002
+        """The terms, by column.
+
+        Parameters
+        ----------
+        input_features : ignored
+            For scikit-learn's pipelines.
+
+        Returns
+        -------
+        ndarray of shape (D,)
+            Terms.
+        """
+        check_is_fitted(self, "terms_")
+        return self.terms_
+
+    def inverse_transform(self, X: Matrix) -> list[npt.NDArray[np.object_]]:
+        """The terms of each row, in the order of their columns.
+
+        Parameters
+        ----------
+        X : matrix of shape (N, D)
+            Counts, scaled or not.
+
+        Returns
+        -------
+        list of ndarray
+            For each row, the terms whose count is not zero.
+        """
+        check_is_fitted(self, "terms_")
+        X = sp.csr_array(X)
+        if X.shape[1] != len(self.terms_):
+            raise ValueError(f"X has {X.shape[1]} columns, but the vocabulary has {len(self.terms_)} terms.")
+        X = X.copy()
+        X.eliminate_zeros()
+        X.sort_indices()
+        return [self.terms_[X.indices[a:b]] for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        tags.requires_fit = self.vocabulary is None
+        return tags
+
+
+def _require_integer(name: str, value: Any, least: int) -> None:
+    if not isinstance(value, numbers.Integral) or int(value) < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
+
+
+class _Documents:
+    """Documents, looked at and counted while they pass by."""
+
+    def __init__(self, documents: Iterable[str]) -> None:
+        if isinstance(documents, str | bytes):
+            raise ValueError("give a list of documents, not one: a single text goes into a list of its own.")
+        self._documents = documents
+        self.number = 0
+
+    def __iter__(self) -> Iterator[str]:
+        for document in self._documents:
+            if type(document) is not str:
+                document = self._decoded(document)
+            self.number += 1
+            yield document
+
+    def _decoded(self, document: Any) -> str:
+        if isinstance(document, str):
+            return str(document)
+        if isinstance(document, bytes):
+            try:
+                return document.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise ValueError(
+                    f"document {self.number} is not UTF-8: {error.reason} at byte {error.start}."
+                ) from None
+        raise ValueError(f"document {self.number} is {document!r:.60}, not text: replace or drop it.")

@@ -1,0 +1,441 @@
+"""From documents to counts of words: the same counts by two ways, one for little text and one for much."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, islice, pairwise
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from maxdisc.matrices import Integers, Matrix
+
+#: So many characters are counted at a time.
+BATCH = 2**22
+#: Fewer characters than this are counted in Python before compiled code is even loaded ...
+WORTH_LOADING = 2**22
+#: ... and fewer than this once it is.
+WORTH_ENCODING = 2**16
+
+# The patterns that mean "so many word characters in a row, at least"; any other is left to ``re``.
+_RUNS = {
+    pattern: length
+    for length, spellings in (
+        (1, (r"\w+", r"\w\w*")),
+        (2, (r"\w\w+", r"\w{2,}")),
+        (3, (r"\w\w\w+", r"\w{3,}")),
+    )
+    for spelling in spellings
+    for bounded in (rf"\b{spelling}\b", spelling)
+    for pattern in (bounded, rf"(?u){bounded}")
+}
+
+
+@dataclass(frozen=True)
+class WordRule:
+    """What a word is.
+
+    Parameters
+    ----------
+    pattern : str
+        Regular expression of a word, with at most one group.
+    lowercase : bool
+        Whether upper and lower case are the same.
+    stop_words : frozenset of str
+        Words to pass over.
+    ngram_range : tuple of int
+        The fewest and the most words in a row that are taken as one term, joined by a space.
+
+    Examples
+    --------
+    >>> from maxdisc.words import WordRule
+    >>> WordRule(stop_words=frozenset({"the"}), ngram_range=(1, 2)).terms("The cat, the Hat")
+    ['cat', 'hat', 'cat hat']
+    """
+
+    pattern: str = r"(?u)\b\w\w+\b"
+    lowercase: bool = True
+    stop_words: frozenset[str] = frozenset()
+    ngram_range: tuple[int, int] = (1, 1)
+
+    @cached_property
+    def _expression(self) -> re.Pattern[str]:
+        return re.compile(self.pattern)
+
+    @property
+    def shortest(self) -> int | None:
+        """Length of the shortest word, if a word is any unbroken run of letters, digits and underscores."""
+        return _RUNS.get(self.pattern)
+
+    def terms(self, document: str) -> list[str]:
+        """The terms of one document: its words in order, then its pairs, and so on."""
+        words = self._expression.findall(document.lower() if self.lowercase else document)
+        if self.stop_words:
+            words = [word for word in words if word not in self.stop_words]
+        low, high = self.ngram_range
+        if high == 1:
+            return words
+        return [
+            " ".join(words[i : i + n])
+            for n in range(low, min(high, len(words)) + 1)
+            for i in range(len(words) - n + 1)
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """How often each term occurs in each document: CSR arrays, the terms of a row in no order."""
+
+    indptr: npt.NDArray[np.int64]
+    indices: npt.NDArray[np.int32]
+    counts: npt.NDArray[np.int32]
+
+    def renumbered(self, numbers: Integers) -> Counts:
+        """With other numbers for the terms."""
+        return Counts(self.indptr, numbers.astype(np.int32)[self.indices], self.counts)
+
+    def matrix(self, columns: Integers, n_columns: int) -> Matrix:
+        """As CSR, term t in column ``columns[t]``, or left out if that is -1; columns increase in a row."""
+        if compiled_code_is_loaded() and len(self.indices) >= WORTH_ENCODING:
+            from maxdisc.kernels.words import arrange
+
+            indptr = np.zeros(len(self.indptr), dtype=np.int64)
+            indices, data = arrange(self.indptr, self.indices, self.counts, columns, n_columns, indptr)
+        else:
+            indices = columns[self.indices]
+            kept = indices >= 0
+            indptr = np.r_[0, np.cumsum(kept)][self.indptr]
+            indices, data = indices[kept], self.counts[kept].astype(np.int64)
+        X = sp.csr_array((data, indices, indptr), shape=(len(indptr) - 1, n_columns))
+        X.sort_indices()
+        return X
+
+
+class Terms(Protocol):
+    """Terms, numbered in the order in which they were met."""
+
+    @property
+    def n_documents(self) -> Integers:
+        """In how many documents each term occurs."""
+
+    @property
+    def n_times(self) -> Integers:
+        """How often each term occurs."""
+
+    def count(self, documents: Sequence[str]) -> Counts:
+        """Count the terms of some documents; new ones get the next numbers."""
+
+    def strings(self) -> list[str]:
+        """All terms, by number."""
+
+    def order(self) -> Integers:
+        """Their numbers, in the order of their code points."""
+
+
+class PythonTerms:
+    """The terms of little text, or by any rule: a dictionary."""
+
+    def __init__(self, rule: WordRule) -> None:
+        self._rule = rule
+        self._numbers: dict[str, int] = {}
+        self._rows: Counter[int] = Counter()
+        self._times: Counter[int] = Counter()
+
+    def count(self, documents: Sequence[str]) -> Counts:
+        numbers = self._numbers
+        indptr: list[int] = [0]
+        indices: list[int] = []
+        counts: list[int] = []
+        for document in documents:
+            row = Counter(numbers.setdefault(term, len(numbers)) for term in self._rule.terms(document))
+            indices += row
+            counts += row.values()
+            indptr.append(len(indices))
+            self._rows.update(row.keys())
+            self._times.update(row)
+        return Counts(np.array(indptr), np.array(indices, dtype=np.int32), np.array(counts, dtype=np.int32))
+
+    @property
+    def n_documents(self) -> Integers:
+        return np.array([self._rows[t] for t in range(len(self._numbers))], dtype=np.intp)
+
+    @property
+    def n_times(self) -> Integers:
+        return np.array([self._times[t] for t in range(len(self._numbers))], dtype=np.intp)
+
+    def strings(self) -> list[str]:
+        return list(self._numbers)
+
+    def order(self) -> Integers:
+        return np.array([number for _, number in sorted(self._numbers.items())], dtype=np.intp)
+
+
+class CompiledTerms:
+    """The terms of much text, by a rule of runs: the arrays of :mod:`maxdisc.kernels.words`."""
+
+    def __init__(self, rule: WordRule) -> None:
+        if rule.shortest is None:
+            raise ValueError(f"words by the pattern {rule.pattern!r} cannot be counted by compiled code.")
+        self._rule = rule
+        self._shortest = rule.shortest
+        self._n = 0
+        self._slots = np.full(2**16, -1, dtype=np.int32)
+        self._hashes = np.empty(2**15, dtype=np.uint64)
+        self._ends = np.zeros(2**15 + 1, dtype=np.int64)
+        self._pool = np.empty(2**18, dtype=np.uint8)
+        self._usage = np.zeros((2**15, 3), dtype=np.int64)
+        # Nobody can prepare words that all fall into one slot.
+        self._seed = np.uint64(secrets.randbits(64))
+        self._fold = _folded_bytes(rule.lowercase)
+        self._take([word.encode("utf-8", "surrogatepass") for word in sorted(rule.stop_words)])
+        self._n_skipped = self._n
+
+    def count(self, documents: Sequence[str]) -> Counts:
+        from maxdisc.kernels.words import count_documents
+
+        text, starts, is_word = _encoded(documents, self._rule.lowercase)
+        low, high = self._rule.ngram_range
+        room = (len(text) + len(documents)) // 2 + len(documents)
+        indptr = np.zeros(len(starts), dtype=np.int64)
+        indices = np.empty(room * high, dtype=np.int32)
+        counts = np.empty(room * high, dtype=np.int32)
+        tokens = np.empty(int(np.diff(starts).max(initial=0)) // 2 + 2, dtype=np.int32)
+        self._usage[: self._n, 2] = -1
+        done = 0
+        while done < len(documents):
+            self._make_room(int(starts[done + 1] - starts[done]), high)
+            done, self._n = count_documents(
+                text,
+                starts,
+                done,
+                self._fold,
+                is_word,
+                self._shortest,
+                low,
+                high,
+                self._seed,
+                self._n_skipped,
+                self._slots,
+                self._hashes,
+                self._ends,
+                self._pool,
+                self._usage,
+                self._n,
+                indptr,
+                indices,
+                counts,
+                tokens,
+            )
+        filled = indptr[-1]
+        return Counts(indptr, indices[:filled].copy(), counts[:filled].copy())
+
+    def _make_room(self, length: int, high: int) -> None:
+        """For the terms of a document of so many bytes, and twice as many terms as there are now."""
+        terms = 2 * self._n + ((length + 1) // 2 + 1) * high + 1
+        self._hashes = _grown(self._hashes, terms)
+        self._ends = _grown(self._ends, terms + 1)
+        self._usage = _grown(self._usage, terms)
+        self._pool = _grown(
+            self._pool, 2 * int(self._ends[self._n]) + (length + 1) * (high * (high + 1) // 2 + 1)
+        )
+        if self._slots.size < 2 * terms:
+            from maxdisc.kernels.words import refill
+
+            self._slots = np.full(1 << (2 * terms - 1).bit_length(), -1, dtype=np.int32)
+            refill(self._slots, self._hashes, self._n)
+
+    def _take(self, terms: Sequence[bytes]) -> Integers:
+        """Numbers of terms given as bytes; new ones are added."""
+        ends = np.r_[0, np.cumsum([len(term) for term in terms], dtype=np.int64)]
+        return self._number(np.frombuffer(b"".join(terms), dtype=np.uint8), ends)
+
+    def _number(self, pool: npt.NDArray[np.uint8], ends: npt.NDArray[np.int64]) -> Integers:
+        from maxdisc.kernels.words import number_terms
+
+        self._make_room(2 * len(ends) + int(ends[-1]), 1)
+        numbers = np.empty(len(ends) - 1, dtype=np.intp)
+        known = self._n
+        self._n = number_terms(
+            pool, ends, self._seed, self._slots, self._hashes, self._ends, self._pool, known, numbers
+        )
+        self._usage[known : self._n] = 0
+        return numbers
+
+    def merge(self, other: CompiledTerms) -> Integers:
+        """Take in another's terms and their use; returns the numbers they have here."""
+        numbers = self._number(other._pool, other._ends[: other._n + 1])
+        self._usage[numbers, :2] += other._usage[: other._n, :2]
+        return numbers
+
+    @property
+    def n_documents(self) -> Integers:
+        return self._usage[: self._n, 0]
+
+    @property
+    def n_times(self) -> Integers:
+        return self._usage[: self._n, 1]
+
+    def strings(self) -> list[str]:
+        ends = self._ends[: self._n + 1].tolist()
+        pool = self._pool[: ends[-1]].tobytes()
+        if pool.isascii():
+            text = pool.decode("ascii")
+            return [text[a:b] for a, b in pairwise(ends)]
+        return [pool[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(ends)]
+
+    def order(self) -> Integers:
+        return byte_order(self._pool, self._ends[: self._n + 1])
+
+
+def _folded_bytes(lowercase: bool) -> npt.NDArray[np.uint8]:
+    """For each byte what stands for it in a word, or 0 if it ends one; multi-byte characters as they are."""
+    out = np.zeros(256, dtype=np.uint8)
+    for byte in range(256):
+        if byte >= 128 or chr(byte).isalnum() or byte == ord("_"):
+            out[byte] = ord(chr(byte).lower()) if lowercase and byte < 128 else byte
+    return out
+
+
+def _encoded(
+    documents: Sequence[str], lowercase: bool
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """All documents as UTF-8, where each starts, and which code points beyond ASCII belong to words."""
+    is_word = np.zeros(1, dtype=np.uint8)
+    joined = "".join(documents)
+    if joined.isascii():
+        sizes = [len(document) for document in documents]
+        text = joined.encode("ascii")
+    else:
+        # Beyond ASCII, lower case is a matter of whole strings: "ΣΑΣ" becomes "σας".
+        fold = str.lower if lowercase else str
+        documents = [d if d.isascii() else fold(d) for d in documents]
+        is_word = _word_characters("".join(d for d in documents if not d.isascii()))
+        parts = [document.encode("utf-8", "surrogatepass") for document in documents]
+        sizes = [len(part) for part in parts]
+        text = b"".join(parts)
+    starts = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    return np.frombuffer(text, dtype=np.uint8), starts, is_word
+
+
+def _word_characters(text: str) -> npt.NDArray[np.uint8]:
+    """For each code point up to the largest in ``text``: 1 if it occurs and belongs to words."""
+    points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    out = np.zeros(int(points.max(initial=0)) + 1, dtype=np.uint8)
+    out[points] = 1
+    out[[p for p in np.flatnonzero(out).tolist() if not chr(p).isalnum()]] = 0
+    return out
+
+
+def _grown(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    """The array, or a copy with room for ``size`` entries and more."""
+    if len(array) >= size:
+        return array
+    out = np.zeros((max(size, 2 * len(array)), *array.shape[1:]), dtype=array.dtype)
+    out[: len(array)] = array
+    return out
+
+
+def byte_order(pool: npt.NDArray[np.uint8], ends: npt.NDArray[np.int64]) -> Integers:
+    """The order of byte strings ``pool[ends[i]:ends[i + 1]]``, which is that of their code points.
+
+    By the first 16 bytes as two numbers; the few that agree in those are compared as strings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.words import byte_order
+    >>> byte_order(np.frombuffer(b"beaab", dtype=np.uint8), np.array([0, 2, 3, 5]))
+    array([1, 2, 0])
+    """
+    n = len(ends) - 1
+    heads = np.zeros((n, 16), dtype=np.uint8)
+    at = ends[:-1, None] + np.arange(16)
+    inside = at < ends[1:, None]
+    heads[inside] = pool[at[inside]]
+    keys = heads.view(">u8").astype(np.uint64)
+    order = np.lexsort((keys[:, 1], keys[:, 0]))
+    ordered = keys[order]
+    same = (ordered[1:] == ordered[:-1]).all(axis=1)
+    # Runs of equal heads: from where `same` begins to one past where it ends.
+    edges = np.flatnonzero(np.diff(np.r_[False, same, False].astype(np.int8)))
+    for start, stop in zip(edges[::2].tolist(), (edges[1::2] + 1).tolist(), strict=True):
+        run = order[start:stop]
+        run[:] = sorted(run.tolist(), key=lambda i: pool[ends[i] : ends[i + 1]].tobytes())
+    return order
+
+
+def compiled_code_is_loaded() -> bool:
+    """Whether the kernels have been imported, so that using them costs nothing more."""
+    return "maxdisc.kernels.words" in sys.modules
+
+
+def in_batches(documents: Iterable[str], size: int = BATCH) -> Iterator[list[str]]:
+    """Documents in lists of about ``size`` characters; there is at least one list."""
+    batch: list[str] = []
+    length = 0
+    for document in documents:
+        batch.append(document)
+        length += len(document)
+        if length >= size:
+            yield batch
+            batch, length = [], 0
+    if batch:
+        yield batch
+
+
+def count_words(documents: Iterable[str], rule: WordRule, keep: bool = True) -> tuple[Terms, list[Counts]]:
+    """Count the terms of documents, in batches, so that memory does not grow with their number.
+
+    Parameters
+    ----------
+    documents : iterable of str
+        Read once.
+    rule : WordRule
+        What a term is.
+    keep : bool
+        Whether the counts of each document are wanted, or only how often each term is used.
+
+    Returns
+    -------
+    Terms, list of Counts
+        The terms, and the counts of each batch if they are kept.
+    """
+    batches = in_batches(documents)
+    first = next(batches, [])
+    size = sum(map(len, first))
+    worth = WORTH_ENCODING if compiled_code_is_loaded() else WORTH_LOADING
+    if rule.shortest is None or size < worth:
+        terms = PythonTerms(rule)
+        kept = [terms.count(batch) for batch in chain([first], batches)]
+        return terms, kept if keep else []
+    return _count_in_threads(chain([first], batches), rule, keep)
+
+
+def _count_in_threads(
+    batches: Iterator[list[str]], rule: WordRule, keep: bool
+) -> tuple[CompiledTerms, list[Counts]]:
+    """Every thread counts into terms of its own; they are merged in the end."""
+    from maxdisc.kernels.compiling import in_threads, n_threads
+
+    tables = [CompiledTerms(rule) for _ in range(n_threads())]
+    rounds: list[list[Counts]] = []
+    while some := list(islice(batches, len(tables))):
+        counted = in_threads(lambda job: job[0].count(job[1]), list(zip(tables, some, strict=False)))
+        if keep:
+            rounds.append(counted)
+    terms = tables[0]
+    numbers = [None, *(terms.merge(table) for table in tables[1:])]
+    return terms, [
+        counts if new is None else counts.renumbered(new)
+        for counted in rounds
+        for counts, new in zip(counted, numbers, strict=False)
+    ]
