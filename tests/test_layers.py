@@ -32,6 +32,7 @@ LAYERS = {
     "folds": 6,
     "classifier": 6,
     "text": 6,
+    "writing": 7,
     "artifact": 7,
     "datasets": 8,
     "plots": 8,
@@ -52,6 +53,7 @@ PEERS = {
     "decision": {"divergences"},
     "classifier": {"folds", "parameters"},
     "text": {"parameters"},
+    "artifact": {"writing"},
 }
 
 #: What each layer may import from outside; the standard library is free to all.

@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from maxdisc.artifact import ModelFileError, load, save
     from maxdisc.classifier import MaxDiscClassifier
     from maxdisc.text import TermFrequencyVectorizer
 
@@ -14,9 +15,12 @@ if TYPE_CHECKING:
 _HOMES = {
     "MaxDiscClassifier": "maxdisc.classifier",
     "TermFrequencyVectorizer": "maxdisc.text",
+    "ModelFileError": "maxdisc.artifact",
+    "load": "maxdisc.artifact",
+    "save": "maxdisc.artifact",
 }
 
-__all__ = ["MaxDiscClassifier", "TermFrequencyVectorizer", "__version__"]
+__all__ = ["MaxDiscClassifier", "ModelFileError", "TermFrequencyVectorizer", "__version__", "load", "save"]
 
 
 def __getattr__(name: str) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
@@ -143,10 +143,10 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
 
     classes_: npt.NDArray[np.generic]
     families_: list[tuple[Family, slice]]
-    moments_: ClassMoments
     path_: SelectionPath | None
     smoothing_: Smoothing
     n_selected_: int
+    _moments: ClassMoments | None
     _model_now: tuple[FeatureRanking, LinearDecision] | None
     _settings: tuple[Floats | None, Divergence]
 
@@ -283,7 +283,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         self, X: Any, y: Any, classes: npt.ArrayLike | None, sample_weight: npt.ArrayLike | None
     ) -> Self:
         self._check_parameters()
-        first = not hasattr(self, "moments_")
+        first = not hasattr(self, "classes_")
+        before = None if first else self.moments_
         X, labels, weights = _with_weight(*self._validated(X, y, sample_weight, reset=first))
         union = sorted_union(
             labels, *([] if classes is None else [classes]), *([] if first else [self.classes_])
@@ -293,9 +294,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         moments = rows.moments(family)[0]
         require_representable(moments, family.translates, self._names)
         choice = self._usual(family, X.shape[1]) if first else self._choice
-        if not first:
+        if before is not None:
             positions = np.searchsorted(union, self.classes_)
-            moments = self.moments_.reindexed(positions, len(union)) + moments
+            moments = before.reindexed(positions, len(union)) + moments
         self._remember(family, moments, union, choice)
         return self
 
@@ -314,7 +315,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         MaxDiscClassifier
             This estimator, with ``path_``, ``n_selected_`` and, if "auto", ``smoothing_`` chosen anew.
         """
-        check_is_fitted(self)
+        moments = self.moments_
         self._check_parameters()
         X, labels, weights = self._validated(X, y, sample_weight, reset=False)
         unseen = np.setdiff1d(labels, self.classes_)
@@ -331,7 +332,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         rows = ArrayRows(X, codes, len(self.classes_), weights, self._names)
         family = self.families_[0][0]
         choice = self._choose(self._fold_models(rows, family, plans, self.classes_))
-        self._remember(family, self.moments_, self.classes_, choice)
+        self._remember(family, moments, self.classes_, choice)
         return self
 
     def _learn(self, rows: Rows, plans: Sequence[Folds], classes: npt.NDArray[np.generic]) -> Self:
@@ -393,16 +394,43 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     ) -> None:
         """Take in what was learnt; the ranking and the decision follow when they are needed."""
         prior = given_prior(self.prior, classes)
-        self._settings = (prior, find_divergence(self.divergence))
-        self.class_prior_ = class_prior(moments, prior)
+        settings = (prior, find_divergence(self.divergence))
+        self._set(family, classes, class_prior(moments, prior), settings, choice, moments.n_features, moments)
+
+    def _set(
+        self,
+        family: Family,
+        classes: npt.NDArray[np.generic],
+        prior: Floats,
+        settings: tuple[Floats | None, Divergence],
+        choice: Choice,
+        n_features: int,
+        moments: ClassMoments | None,
+        model: tuple[FeatureRanking, LinearDecision] | None = None,
+    ) -> Self:
+        """Everything that fitting leaves behind, names aside; a model file brings the model with it."""
+        self._settings = settings
+        self.class_prior_ = prior
         self.classes_ = classes
-        self.families_ = [(family, slice(0, moments.n_features))]
-        self.moments_ = moments
-        self.n_features_in_ = moments.n_features
+        self.families_ = [(family, slice(0, n_features))]
+        self._moments = moments
+        self.n_features_in_ = n_features
         self.n_selected_ = choice.size
         self.smoothing_ = choice.smoothing
         self.path_ = choice.path
-        self._model_now = None
+        self._model_now = model
+        return self
+
+    @property
+    def moments_(self) -> ClassMoments:
+        """All that was learnt from the data."""
+        check_is_fitted(self)
+        if self._moments is None:
+            raise NotFittedError(
+                "this model was saved without its moments: it predicts and explains, but partial_fit, "
+                "choose_n_features, sample and densities need a file saved with moments=True."
+            )
+        return self._moments
 
     @property
     def _choice(self) -> Choice:
@@ -604,7 +632,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         y : ndarray of shape (n,)
             Their labels.
         """
-        check_is_fitted(self)
+        moments = self.moments_
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         if y is not None and np.ndim(y) != 0:
             raise ValueError(f"y must be one label, got {y!r}.")
@@ -617,7 +645,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             codes = np.full(n, found[0])
         X = np.empty((n, self.n_features_in_))
         family = self.families_[0][0]
-        for block, densities in density_blocks(family, self.moments_, self.smoothing_):
+        for block, densities in density_blocks(family, moments, self.smoothing_):
             drawn = family.sample(densities.natural[:, codes], rng) + densities.origin
             X[:, block] = np.where(densities.informative, drawn, densities.level)
         return X, self.classes_[codes]

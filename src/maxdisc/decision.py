@@ -100,7 +100,7 @@ class LinearDecision:
     def _best_first(self, order: Integers) -> LinearDecision:
         """These columns in another order, or some of them; all of them change places where they are."""
         if len(order) < len(self.columns):
-            weights, baseline = self.weights[:, :, order], self.baseline[:, order]
+            weights, baseline = self.weights.take(order, axis=2), self.baseline.take(order, axis=1)
         else:
             weights, baseline = self.weights, self.baseline
             for row in (*weights.reshape(-1, len(order)), *baseline):

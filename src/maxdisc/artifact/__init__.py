@@ -1,0 +1,196 @@
+"""Model files: one ``.maxdisc`` file for a model, without pickle, checked to the last bit when it is loaded.
+
+The format is described in ``docs/model-file.md``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import Any
+
+from maxdisc.artifact.container import FORMAT, Container, ModelFileError, write
+from maxdisc.artifact.describing import Describer
+from maxdisc.artifact.rebuilding import Shelf, Step, rebuilt, require_keys, steps_of
+from maxdisc.writing import atomic_write
+
+__all__ = ["ModelFileError", "describe", "load", "save"]
+
+_KEYS = {"format", "maxdisc", "about", "model"}
+
+
+def save(
+    model: Any,
+    path: str | os.PathLike[str],
+    *,
+    moments: bool = True,
+    about: dict[str, Any] | None = None,
+    functions: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a fitted model to one file, whole or not at all.
+
+    Parameters
+    ----------
+    model : MaxDiscClassifier, TermFrequencyVectorizer or Pipeline
+        What to save; a pipeline may have steps of these two kinds. Parameters that only another ``fit`` would
+        need and that no file can hold are replaced: a splitter or list of splits as ``cv`` by its number of
+        folds, or 5; a generator as ``random_state`` by None. Of a pipeline, steps and ``verbose`` are kept.
+    path : path-like
+        Where to; a file that is there is replaced at the very end.
+    moments : bool
+        Whether to keep the sums from which ``partial_fit``, ``choose_n_features`` and ``sample`` go on.
+        Without them the file is smaller, and the model only predicts and explains.
+    about : dict, optional
+        Anything that JSON can say, for :func:`describe` to tell.
+    functions : dict of str to object, optional
+        The user's own divergence, family or token rule, by name: code is not stored. :func:`load` must be
+        given the same names.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sklearn.datasets import load_iris
+    >>> from maxdisc import MaxDiscClassifier, load, save
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = MaxDiscClassifier().fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "iris.maxdisc")
+    ...     save(model, path)
+    ...     again = load(path)
+    >>> bool((again.predict_proba(X) == model.predict_proba(X)).all())
+    True
+    """
+    if about is not None and not isinstance(about, dict):
+        raise ModelFileError(f"about must be a dict, got {about!r}.")
+    tensors: dict[str, Any] = {}
+    document = {
+        "format": FORMAT,
+        "maxdisc": version("maxdisc"),
+        "about": about or {},
+        "model": Describer(functions or {}, bool(moments), tensors).model(model),
+    }
+    with atomic_write(path) as file:
+        write(file, tensors, document)
+
+
+def load(path: str | os.PathLike[str], *, functions: Mapping[str, Any] | None = None) -> Any:
+    """Read a model back; it predicts the same to the last bit.
+
+    The file is mapped into memory. Replacing it (as :func:`save` does) leaves models that were loaded from it
+    as they are; a file must not be overwritten in place while a model uses it.
+
+    Parameters
+    ----------
+    path : path-like
+        What :func:`save` wrote. It is data: nothing in it is ever run.
+    functions : dict of str to object, optional
+        What was given to :func:`save`.
+
+    Returns
+    -------
+    MaxDiscClassifier, TermFrequencyVectorizer or Pipeline
+        The model, fitted.
+
+    Raises
+    ------
+    ModelFileError
+        In one line, for a file that is missing, damaged, newer than this version, or not a model.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from maxdisc import load
+    >>> with tempfile.NamedTemporaryFile(suffix=".maxdisc") as file:
+    ...     try:
+    ...         load(file.name)
+    ...     except ValueError as error:
+    ...         print(str(error).removeprefix(file.name))
+    : this is not a model file of maxdisc, or not all of it.
+    """
+    with _named(path):
+        container = _opened(path)
+        container.verify()
+        return rebuilt(container.document["model"], container.tensors(), functions or {})
+
+
+def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What the header of a model file says, read without the rest and before the checksum is known to fit.
+
+    Parameters
+    ----------
+    path : path-like
+        A model file.
+
+    Returns
+    -------
+    dict
+        ``format``, ``maxdisc`` (the version that wrote it), ``about``, ``bytes``, ``tensors`` (dtype, shape
+        and bytes by name) and ``steps``: one dict for each step of a pipeline, or just one, with ``name``
+        (None outside a pipeline), ``kind``, ``parameters`` (as stored) and, for a classifier, ``classes``,
+        ``n_features``, ``n_selected`` and ``moments`` (whether ``partial_fit`` can go on).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from maxdisc import MaxDiscClassifier
+    >>> from maxdisc.artifact import describe, save
+    >>> model = MaxDiscClassifier(n_features=1).fit([[1.0, 2.0], [3.0, 2.5]], ["no", "yes"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "two.maxdisc")
+    ...     save(model, path, about={"rows": 2})
+    ...     facts = describe(path)
+    >>> facts["about"], facts["steps"][0]["n_selected"], facts["steps"][0]["classes"]
+    ({'rows': 2}, 1, ['no', 'yes'])
+    """
+    with _named(path):
+        container = _opened(path)
+        return {
+            "format": container.document["format"],
+            "maxdisc": container.document["maxdisc"],
+            "about": container.document["about"],
+            "bytes": len(container.buffer),
+            "tensors": {
+                name: {"dtype": e.dtype.name, "shape": list(e.shape), "bytes": e.end - e.begin}
+                for name, e in container.entries.items()
+            },
+            "steps": [_facts(step, container) for step in steps_of(container.document["model"])],
+        }
+
+
+def _facts(step: Step, container: Container) -> dict[str, Any]:
+    """What is known of a step from its sizes, and its classes."""
+    shelf = Shelf(container.tensors(), {}, step.prefix)
+    facts = {"name": step.name, "kind": step.kind, "parameters": step.parameters}
+    if step.kind == "vectorizer":
+        return {**facts, "n_features": shelf.length("terms.offsets") - 1}
+    return {
+        **facts,
+        "classes": shelf.labels(step.fitted["labels"]).tolist(),
+        "n_features": shelf.length("ranking.order"),
+        "n_selected": shelf.length("decision.columns"),
+        "moments": step.fitted["moments"],
+    }
+
+
+def _opened(path: str | os.PathLike[str]) -> Container:
+    container = Container.open(path)
+    document = container.document
+    require_keys(document, _KEYS)
+    if not isinstance(document["about"], dict) or not isinstance(document["maxdisc"], str):
+        raise ModelFileError("it does not say what it is about as model files do.")
+    return container
+
+
+@contextmanager
+def _named(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say of which file an error speaks."""
+    try:
+        yield
+    except (ModelFileError, RecursionError) as error:
+        reason = error if isinstance(error, ModelFileError) else "its document is nested too deeply."
+        raise ModelFileError(f"{os.fspath(path)}: {reason}") from None

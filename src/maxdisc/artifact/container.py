@@ -1,0 +1,230 @@
+"""The outside of a model file: safetensors, one JSON document, and a checksum over every bit."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import mmap
+import os
+import reprlib
+import stat
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import safetensors.numpy
+
+#: The newest format that this version reads, and the one it writes.
+FORMAT = 1
+#: The header's entry that holds the document, and the tensor that holds the checksum.
+DOCUMENT, CHECKSUM = "maxdisc", "sha256"
+#: Names and numbers are tensors: what is left for the header is small. Text of 16 MiB may parse to 0.5 GB.
+LONGEST_HEADER = 2**24
+
+_DIGEST_BYTES = 32
+_DTYPES = {
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "BOOL": "|b1",
+    "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1",
+    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1",
+}  # fmt: skip
+
+
+class ModelFileError(ValueError):
+    """A model that cannot be saved, or a file that holds no model this version can trust; always one line.
+
+    Examples
+    --------
+    >>> from maxdisc import ModelFileError, load
+    >>> try:
+    ...     load("no-such-file.maxdisc")
+    ... except ModelFileError as error:
+    ...     print(error)
+    no-such-file.maxdisc: No such file or directory
+    """
+
+
+class Entry(NamedTuple):
+    """Where a tensor lies in the file, in bytes."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, eq=False)
+class Container:
+    """A file whose header makes sense; its checksum has not been looked at.
+
+    Parameters
+    ----------
+    buffer : buffer
+        All of the file.
+    document : dict
+        What the header says of the model.
+    entries : dict of str to Entry
+        The tensors, except the checksum.
+    checksum : Entry
+        Where that is.
+    """
+
+    buffer: mmap.mmap | bytes
+    document: dict[str, Any]
+    entries: dict[str, Entry]
+    checksum: Entry
+
+    @classmethod
+    def of(cls, buffer: mmap.mmap | bytes) -> Container:
+        """Read the header; raise :class:`ModelFileError` unless it accounts for every byte."""
+        start = 8 + int.from_bytes(buffer[:8], "little")
+        if len(buffer) < 8 or not 8 < start <= min(len(buffer), 8 + LONGEST_HEADER):
+            raise ModelFileError("this is not a model file of maxdisc, or not all of it.")
+        header = strict_json(buffer[8:start], "its header")
+        about = header.pop("__metadata__", None)
+        if not isinstance(about, dict) or not isinstance(about.get(DOCUMENT), str):
+            raise ModelFileError("this is not a model file of maxdisc: its header does not say so.")
+        document = strict_json(about[DOCUMENT].encode(errors="replace"), "its document")
+        require_readable(document.get("format"))
+        entries = {name: _entry(name, header[name], start) for name in header}
+        _require_all_of(entries.values(), start, len(buffer))
+        checksum = entries.pop(CHECKSUM, None)
+        if len(about) > 1 or checksum is None or checksum.end - checksum.begin != _DIGEST_BYTES:
+            raise ModelFileError("it has no checksum, or other entries in its header than a model file has.")
+        return cls(buffer, document, entries, checksum)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Container:
+        """Map a file into memory; what is never looked at is never read.
+
+        The pages are ours alone: code that writes into an array changes neither the file nor other models.
+        """
+        try:
+            if not stat.S_ISREG(os.stat(path).st_mode):
+                raise ModelFileError("this is not a file.")
+            with open(path, "rb") as file:
+                empty = os.fstat(file.fileno()).st_size == 0
+                return cls.of(b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
+        except OSError as error:
+            raise ModelFileError(error.strerror or str(error)) from None
+
+    def digest(self) -> bytes:
+        """SHA-256 of the file, with zeros where the checksum is."""
+        whole = memoryview(self.buffer)
+        sha = hashlib.sha256(whole[: self.checksum.begin])
+        sha.update(bytes(_DIGEST_BYTES))
+        sha.update(whole[self.checksum.end :])
+        return sha.digest()
+
+    def verify(self) -> None:
+        """Read all of the file once; raise :class:`ModelFileError` if a bit is not as it was written."""
+        if self.digest() != self.buffer[self.checksum.begin : self.checksum.end]:
+            raise ModelFileError("its checksum does not fit: the file is damaged. Copy or save it again.")
+
+    def tensors(self) -> dict[str, npt.NDArray[Any]]:
+        """Views of the file, by name."""
+        return {name: self.tensor(name) for name in self.entries}
+
+    def tensor(self, name: str) -> npt.NDArray[Any]:
+        """A view of the file."""
+        dtype, shape, begin, _ = self.entries[name]
+        view = np.ndarray(shape, dtype, self.buffer, begin)
+        return view.astype(dtype.newbyteorder("="), copy=False)
+
+
+def write(file: IO[bytes], tensors: Mapping[str, npt.NDArray[Any]], document: dict[str, Any]) -> None:
+    """Write a model file; equal models give equal bytes.
+
+    Parameters
+    ----------
+    file : file object
+        Open for writing bytes.
+    tensors : dict of str to ndarray
+        Arrays of at least one axis, in any layout.
+    document : dict
+        Anything that JSON can say.
+    """
+    try:
+        text = json.dumps(document, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ModelFileError(f"what is to be saved is not plain JSON: {error}.") from None
+    plain = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
+    plain[CHECKSUM] = np.zeros(_DIGEST_BYTES, dtype=np.uint8)
+    packed = safetensors.numpy.save(plain, metadata={DOCUMENT: text})
+    if int.from_bytes(packed[:8], "little") > LONGEST_HEADER:
+        raise ModelFileError(f"parameters and 'about' take more than {LONGEST_HEADER >> 20} MiB as text.")
+    container = Container.of(packed)
+    whole = memoryview(packed)
+    file.write(whole[: container.checksum.begin])
+    file.write(container.digest())
+    file.write(whole[container.checksum.end :])
+
+
+def strict_json(text: bytes, what: str) -> dict[str, Any]:
+    """A JSON object without the liberties that Python takes; raise :class:`ModelFileError` otherwise."""
+    try:
+        found = json.loads(
+            text.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_number, parse_float=_number
+        )
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise ModelFileError(f"this is not a model file of maxdisc: {what} is not JSON.")
+    return found
+
+
+def require_readable(version: Any) -> None:
+    """Raise :class:`ModelFileError` for a format that this version does not know."""
+    if type(version) is not int or version < 1:
+        raise ModelFileError("it does not say which format it has.")
+    if version > FORMAT:
+        raise ModelFileError(
+            f"written by a newer maxdisc (format {version}); this one reads up to {FORMAT}: "
+            "pip install -U maxdisc"
+        )
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return found
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("a number is not finite")
+    return value
+
+
+def _entry(name: str, entry: Any, start: int) -> Entry:
+    """What the header says of one tensor, in places of the file."""
+    if isinstance(entry, dict) and entry.keys() == {"dtype", "shape", "data_offsets"}:
+        dtype, shape, place = entry["dtype"], entry["shape"], entry["data_offsets"]
+        if isinstance(dtype, str) and dtype in _DTYPES and _naturals(shape) and _naturals(place):
+            kind = np.dtype(_DTYPES[dtype])
+            fits = len(place) == 2 and math.prod(shape) * kind.itemsize == place[1] - place[0]
+            aligned = fits and (start + place[0]) % kind.itemsize == 0
+            # An axis of 0 lets the others be anything; no honest file uses that.
+            if aligned and 0 < len(shape) <= 3 and (0 not in shape or len(shape) == 1):
+                return Entry(kind, tuple(shape), start + place[0], start + place[1])
+    raise ModelFileError(f"its header is wrong about the tensor {short(name)}.")
+
+
+def _naturals(values: Any) -> bool:
+    return isinstance(values, list) and all(type(v) is int and v >= 0 for v in values)
+
+
+def _require_all_of(entries: Iterable[Entry], start: int, end: int) -> None:
+    """Raise :class:`ModelFileError` unless the tensors lie side by side and fill the file."""
+    places = sorted((entry.begin, entry.end) for entry in entries)
+    if [start, *(e for _, e in places)] != [*(b for b, _ in places), end]:
+        raise ModelFileError("its tensors do not fill it: it is damaged, or not all of it is there.")
+
+
+def short(value: Any) -> str:
+    """How a message shows what a file says: on one line, and not all of it."""
+    return reprlib.repr(value)

@@ -1,0 +1,120 @@
+"""From a model to the document and the tensors of a file."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from maxdisc.artifact.container import ModelFileError
+from maxdisc.artifact.parts import FIELDS, Array, Node
+from maxdisc.artifact.values import encoded, encoded_strings, label_type
+from maxdisc.classifier import MaxDiscClassifier
+from maxdisc.text import TermFrequencyVectorizer
+
+
+@dataclass(frozen=True, eq=False)
+class Describer:
+    """Describes models, and gathers their arrays.
+
+    Parameters
+    ----------
+    functions : dict of str to object
+        What may be written by name only.
+    moments : bool
+        Whether classifiers keep theirs.
+    tensors : dict of str to ndarray
+        The arrays gathered.
+    prefix : str
+        What the names of the next arrays begin with.
+    """
+
+    functions: Mapping[str, Any]
+    moments: bool
+    tensors: dict[str, Array]
+    prefix: str = ""
+
+    def model(self, model: Any) -> Node:
+        """A pipeline, or one estimator."""
+        if type(model) is not Pipeline:
+            return self.step(model)
+        steps = [
+            [name, replace(self, prefix=f"{position}.").step(step)]
+            for position, (name, step) in enumerate(model.steps)
+        ]
+        return {"kind": "pipeline", "verbose": bool(model.verbose), "steps": steps}
+
+    def step(self, model: Any) -> Node:
+        """One estimator: its parameters and what it learnt."""
+        if type(model) is MaxDiscClassifier:
+            kind, learnt = "classifier", self.classifier
+        elif type(model) is TermFrequencyVectorizer:
+            kind, learnt = "vectorizer", self.vectorizer
+        else:
+            raise ModelFileError(
+                f"a {type(model).__name__} cannot be saved: a model file holds a MaxDiscClassifier, a "
+                "TermFrequencyVectorizer, or a Pipeline of these."
+            )
+        check_is_fitted(model)
+        parameters = _lasting(model.get_params(deep=False))
+        return {
+            "kind": kind,
+            "parameters": {name: encoded(v, self.functions, name) for name, v in parameters.items()},
+            "fitted": learnt(model),
+        }
+
+    def vectorizer(self, model: TermFrequencyVectorizer) -> Node:
+        """What a vectorizer learnt."""
+        self._put_strings("terms", model.terms_, "the vocabulary")
+        return {"mean_length": float(model.mean_length_)}
+
+    def classifier(self, model: MaxDiscClassifier) -> Node:
+        """What a classifier learnt."""
+        (prior, divergence), path = model._settings, model.path_
+        labels = label_type(model.classes_)
+        if labels[1] in "OU":
+            self._put_strings("classes", model.classes_, "classes_")
+        else:
+            self._put("classes", model.classes_)
+        if model._names is not None:
+            self._put_strings("names", model._names, "feature_names_in_")
+        self._put("class_prior", model.class_prior_)
+        self._put("prior", prior)
+        ranking, decision = model._model
+        moments = model.moments_ if self.moments else None
+        for name, value in {
+            "ranking": ranking, "decision": decision, "path": path, "moments": moments
+        }.items():  # fmt: skip
+            for field in FIELDS[type(value)] if value is not None else ():
+                self._put(f"{name}.{field}", getattr(value, field))
+        return {
+            "labels": labels,
+            "family": encoded(model.families_[0][0], self.functions, "family"),
+            "divergence": encoded(divergence, self.functions, "divergence"),
+            "smoothing": encoded(model.smoothing_, self.functions, "smoothing"),
+            "path": path and encoded(path.smoothing, self.functions, "smoothing"),
+            "moments": self.moments,
+        }
+
+    def _put(self, name: str, array: Array | None) -> None:
+        if array is not None:
+            self.tensors[self.prefix + name] = array
+
+    def _put_strings(self, name: str, strings: Array, what: str) -> None:
+        for part, array in encoded_strings(strings.tolist(), what).items():
+            self._put(f"{name}.{part}", array)
+
+
+def _lasting(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Parameters, with stand-ins for what only another fit would need and no file can hold."""
+    lasting = dict(parameters)
+    if not isinstance(parameters.get("cv", 5), str | numbers.Integral):
+        n_splits = getattr(parameters["cv"], "n_splits", None)
+        lasting["cv"] = int(n_splits) if isinstance(n_splits, numbers.Integral) else 5
+    if not isinstance(parameters.get("random_state"), numbers.Integral | None):
+        lasting["random_state"] = None
+    return lasting

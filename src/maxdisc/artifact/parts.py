@@ -1,0 +1,58 @@
+"""Which arrays make up a model, and what their axes are."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from maxdisc.decision import LinearDecision
+from maxdisc.divergences import FeatureRanking
+from maxdisc.moments import ClassMoments
+from maxdisc.selection import SelectionPath
+
+Array: TypeAlias = npt.NDArray[Any]
+#: A part of the document.
+Node: TypeAlias = dict[str, Any]
+
+
+class Field(NamedTuple):
+    """An array of a model: its axes by letter, and what its numbers are."""
+
+    axes: str
+    dtype: type[np.generic] = np.float64
+    optional: bool = False
+    finite: bool = True
+
+
+#: The arrays of each value. Axes of one letter have one length throughout a classifier: L statistics,
+#: C classes, D features, K kept ones, S sizes, V folds, U unsolved features.
+FIELDS: dict[type, dict[str, Field]] = {
+    ClassMoments: {
+        "weight": Field("C"),
+        "sums": Field("LCD"),
+        "origin": Field("CD", optional=True),
+        "observed": Field("CD", optional=True),
+        "nonzero": Field("D", optional=True),
+    },
+    FeatureRanking: {
+        "scores": Field("D"),
+        "order": Field("D", np.int64),
+        "unsolved": Field("U", np.int64),
+    },
+    LinearDecision: {
+        "columns": Field("K", np.int64),
+        "origin": Field("K"),
+        "weights": Field("LCK"),
+        "baseline": Field("CK"),
+        "log_prior": Field("C", finite=False),
+    },
+    SelectionPath: {
+        "sizes": Field("S", np.int64),
+        "accuracy": Field("VS"),
+        "log_loss": Field("VS"),
+        "weight": Field("V"),
+        "n_rows": Field("V"),
+    },
+}

@@ -1,0 +1,226 @@
+"""From the document and the tensors of a file to a model, or to one line that says what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from maxdisc.artifact.container import ModelFileError, short
+from maxdisc.artifact.parts import FIELDS, Array, Field, Node
+from maxdisc.artifact.soundness import require_sound
+from maxdisc.artifact.values import decoded, decoded_strings, labels_of_numbers, labels_of_words
+from maxdisc.classifier import MaxDiscClassifier
+from maxdisc.decision import LinearDecision
+from maxdisc.divergences import FeatureRanking
+from maxdisc.families import Family
+from maxdisc.moments import ClassMoments
+from maxdisc.selection import Choice, SelectionPath
+from maxdisc.smoothing import Smoothing
+from maxdisc.text import TermFrequencyVectorizer
+
+Value = TypeVar("Value")
+
+_LEARNT = {
+    "classifier": {"labels", "family", "divergence", "smoothing", "path", "moments"},
+    "vectorizer": {"mean_length"},
+}
+
+
+class Step(NamedTuple):
+    """One estimator of the document: its name in a pipeline, what its tensors begin with, and the rest."""
+
+    name: str | None
+    prefix: str
+    kind: str
+    parameters: Node
+    fitted: Node
+
+
+def steps_of(node: Any) -> list[Step]:
+    """The estimators that a document describes; raise :class:`ModelFileError` unless it is well formed."""
+    if not isinstance(node, dict) or node.get("kind") != "pipeline":
+        return [_step(None, "", node)]
+    require_keys(node, {"kind", "verbose", "steps"})
+    listed = node["steps"]
+    pairs = isinstance(listed, list) and all(isinstance(step, list) and len(step) == 2 for step in listed)
+    if not pairs or not listed or not isinstance(node["verbose"], bool):
+        raise ModelFileError("its pipeline is not described as pipelines are.")
+    names = [name for name, _ in listed]
+    proper = all(isinstance(name, str) and "__" not in name for name in names)
+    if not proper or len(set(names)) < len(names):
+        raise ModelFileError(f"the steps of its pipeline have no proper names: {short(names)}.")
+    return [_step(name, f"{position}.", step) for position, (name, step) in enumerate(listed)]
+
+
+def _step(name: str | None, prefix: str, node: Any) -> Step:
+    require_keys(node, {"kind", "parameters", "fitted"})
+    kind = node["kind"]
+    if not isinstance(kind, str) or kind not in _LEARNT:
+        raise ModelFileError(f"it has a kind of model that this version does not know: {short(kind)}.")
+    if not isinstance(node["parameters"], dict):
+        raise ModelFileError(f"its parameters are {short(node['parameters'])}, which are none.")
+    require_keys(node["fitted"], _LEARNT[kind])
+    return Step(name, prefix, kind, node["parameters"], node["fitted"])
+
+
+def require_keys(node: Any, keys: set[str]) -> None:
+    """Raise :class:`ModelFileError` unless a part of the document has just these entries."""
+    if not isinstance(node, dict) or node.keys() != keys:
+        raise ModelFileError(f"it has {short(node)} where entries {sorted(keys)} are due.")
+
+
+def rebuilt(node: Any, tensors: Mapping[str, Array], functions: Mapping[str, Any]) -> Any:
+    """The model that a document describes; raise :class:`ModelFileError` unless all of it is sound."""
+    left = dict(tensors)
+    steps = steps_of(node)
+    models = [Shelf(left, functions, step.prefix).estimator(step) for step in steps]
+    if left:
+        raise ModelFileError(f"it has tensors that no model has, such as {short(min(left))}.")
+    if steps[0].name is None:
+        return models[0]
+    for before, after in pairwise(models):
+        given = before.n_selected_ if isinstance(before, MaxDiscClassifier) else len(before.terms_)
+        if not isinstance(after, MaxDiscClassifier) or after.n_features_in_ != given:
+            raise ModelFileError("the steps of its pipeline do not fit each other.")
+    return Pipeline(list(zip([step.name for step in steps], models, strict=True)), verbose=node["verbose"])
+
+
+@dataclass(frozen=True, eq=False)
+class Shelf:
+    """The tensors of one estimator, each handed out once, with axes whose lengths must agree.
+
+    Parameters
+    ----------
+    tensors : dict of str to ndarray
+        Those that are left; shared by the steps of a pipeline.
+    functions : dict of str to object
+        What the user supplied.
+    prefix : str
+        What the names of these tensors begin with.
+    lengths : dict of str to int
+        Of the axes seen so far.
+    """
+
+    tensors: dict[str, Array]
+    functions: Mapping[str, Any]
+    prefix: str
+    lengths: dict[str, int] = field(default_factory=dict)
+
+    def estimator(self, step: Step) -> Any:
+        """The estimator of a step, fitted."""
+        model = MaxDiscClassifier() if step.kind == "classifier" else TermFrequencyVectorizer()
+        if not step.parameters.keys() <= model.get_params(deep=False).keys():
+            raise ModelFileError(
+                f"it has parameters that this version does not know: {short(step.parameters)}."
+            )
+        model.set_params(**{name: decoded(v, self.functions) for name, v in step.parameters.items()})
+        if isinstance(model, MaxDiscClassifier):
+            return self._classifier(model, step.fitted)
+        return self._vectorizer(model, step.fitted)
+
+    def _vectorizer(self, model: TermFrequencyVectorizer, fitted: Node) -> TermFrequencyVectorizer:
+        terms, mean_length = self.strings("terms"), fitted["mean_length"]
+        if not terms or len(set(terms)) < len(terms):
+            raise ModelFileError("its vocabulary is empty, or has a term twice.")
+        if type(mean_length) is not float or mean_length < 0:
+            raise ModelFileError(f"its mean length of documents is {short(mean_length)}.")
+        try:
+            rule = model._checked_rule()
+        except (TypeError, ValueError, OverflowError):
+            rule = None
+        if rule is None or not all(isinstance(word, str) for word in rule.stop_words):
+            raise ModelFileError("the parameters of its vectorizer are none.")
+        model.terms_, model.mean_length_ = np.array(terms, dtype=object), mean_length
+        return model
+
+    def _classifier(self, model: MaxDiscClassifier, fitted: Node) -> MaxDiscClassifier:
+        family = self._known(fitted["family"], Family, "family")  # type: ignore[type-abstract]
+        smoothing = self._known(fitted["smoothing"], Smoothing, "smoothing")
+        divergence = decoded(fitted["divergence"], self.functions)
+        if not callable(divergence):
+            raise ModelFileError(f"its divergence is {short(divergence)}, which is none.")
+        self.lengths["L"] = family.n_statistics
+        classes = self.labels(fitted["labels"])
+        ranking = self._value(FeatureRanking, "ranking")
+        decision = self._value(LinearDecision, "decision", family=family)
+        class_prior = self._array("class_prior", Field("C"))
+        prior = self._array("prior", Field("C", optional=True))
+        path = moments = None
+        if fitted["path"] is not None:
+            tried = self._known(fitted["path"], Smoothing, "smoothing")
+            path = self._value(SelectionPath, "path", smoothing=tried)
+        if self._known(fitted["moments"], bool, "word on moments"):
+            moments = self._value(ClassMoments, "moments")
+        require_sound(ranking, decision, class_prior, prior, path, moments)
+        self._name_features(model)
+        choice = Choice(smoothing, self.lengths["K"], path)
+        settings, made = (prior, divergence), (ranking, decision)
+        return model._set(family, classes, class_prior, settings, choice, self.lengths["D"], moments, made)
+
+    def _name_features(self, model: MaxDiscClassifier) -> None:
+        if self.prefix + "names.offsets" in self.tensors:
+            names = self.strings("names")
+            if len(names) != self.lengths["D"]:
+                raise ModelFileError(f"it has {len(names)} names for {self.lengths['D']} features.")
+            model.feature_names_in_ = np.array(names, dtype=object)
+
+    def labels(self, dtype: Any) -> Array:
+        """The classes: at least one, sorted, each once."""
+        if not isinstance(dtype, str) or len(dtype) < 2:
+            raise ModelFileError(f"it has labels of a type that this version does not know: {short(dtype)}.")
+        if dtype[1] in "OU":
+            classes = labels_of_words(self.strings("classes"), dtype)
+        else:
+            classes = labels_of_numbers(self._pop("classes"), dtype)
+        if classes.ndim != 1 or len(classes) == 0 or not (classes[:-1] < classes[1:]).all():
+            raise ModelFileError("its classes are not in order.")
+        self.lengths["C"] = len(classes)
+        return classes
+
+    def strings(self, name: str) -> list[str]:
+        """Strings from their bytes and offsets."""
+        data, offsets = self._pop(f"{name}.bytes"), self._pop(f"{name}.offsets")
+        if data.dtype != np.uint8 or offsets.dtype != np.int64 or data.ndim != 1 or offsets.ndim != 1:
+            raise ModelFileError(f"its strings, {name}, are not stored as strings are.")
+        return decoded_strings(data, offsets, name)
+
+    def length(self, name: str) -> int:
+        """How many entries a tensor has along its first axis."""
+        return int(self._pop(name).shape[0])
+
+    def _value(self, kind: type[Value], name: str, **others: Any) -> Value:
+        arrays = {key: self._array(f"{name}.{key}", spec) for key, spec in FIELDS[kind].items()}
+        return kind(**arrays, **others)
+
+    def _array(self, name: str, spec: Field) -> Any:
+        """A tensor of the type and shape it must have; None for an optional one that is not there."""
+        if spec.optional and self.prefix + name not in self.tensors:
+            return None
+        tensor = self._pop(name)
+        due = tuple(self.lengths.get(axis) for axis in spec.axes)
+        if len(due) == tensor.ndim:
+            due = tuple(n if d is None else d for d, n in zip(due, tensor.shape, strict=True))
+        if tensor.dtype != spec.dtype or tensor.shape != due:
+            found = f"{tensor.dtype} of shape {tensor.shape}"
+            raise ModelFileError(f"{name} is {found}, not {np.dtype(spec.dtype)} of shape {due}.")
+        self.lengths.update(zip(spec.axes, tensor.shape, strict=True))
+        if spec.finite and tensor.dtype.kind == "f" and not np.isfinite(tensor).all():
+            raise ModelFileError(f"{name} has a NaN or an infinity.")
+        return tensor.astype(np.intp, copy=False) if tensor.dtype.kind == "i" else tensor
+
+    def _known(self, node: Any, kind: type[Value], what: str) -> Value:
+        """A value from the document, of the type it must have."""
+        value = decoded(node, self.functions)
+        if not isinstance(value, kind):
+            raise ModelFileError(f"its {what} is {short(value)}, which is none.")
+        return value
+
+    def _pop(self, name: str) -> Array:
+        if self.prefix + name not in self.tensors:
+            raise ModelFileError(f"{self.prefix}{name} is missing.")
+        return self.tensors.pop(self.prefix + name)

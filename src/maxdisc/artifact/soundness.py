@@ -1,0 +1,76 @@
+"""What must hold among the arrays of a model, whoever wrote the file."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxdisc.artifact.container import ModelFileError
+from maxdisc.artifact.parts import Array
+from maxdisc.decision import LinearDecision
+from maxdisc.divergences import FeatureRanking
+from maxdisc.matrices import blocks
+from maxdisc.moments import ClassMoments
+from maxdisc.selection import SelectionPath
+
+
+def require_sound(
+    ranking: FeatureRanking,
+    decision: LinearDecision,
+    class_prior: Array,
+    prior: Array | None,
+    path: SelectionPath | None,
+    moments: ClassMoments | None,
+) -> None:
+    """Raise :class:`ModelFileError` for finite arrays of the right shapes that are no model."""
+    n_features, size = len(ranking.scores), len(decision.columns)
+    with np.errstate(all="ignore"):
+        laws = {
+            "its ranking is no order of its features": _is_order(ranking, n_features),
+            "it does not keep the best of its features": 0 < size <= n_features
+            and np.array_equal(decision.columns, ranking.order[:size]),
+            "its class probabilities are none": _is_distribution(class_prior)
+            and np.allclose(np.exp(decision.log_prior), class_prior, rtol=1e-6, atol=1e-300)
+            and (prior is None or _is_distribution(prior)),
+            "its densities do not integrate to 1": _is_normalised(decision),
+            "its path of accuracies is none": path is None or _is_path(path, n_features),
+            "its moments are none": moments is None or _are_moments(moments),
+        }
+    for complaint, holds in laws.items():
+        if not holds:
+            raise ModelFileError(f"{complaint}.")
+
+
+def _is_order(ranking: FeatureRanking, n_features: int) -> bool:
+    unsolved = ranking.unsolved
+    known = ((unsolved >= 0) & (unsolved < n_features)).all()
+    return bool(known and np.array_equal(np.sort(ranking.order), np.arange(n_features)))
+
+
+def _is_distribution(values: Array) -> bool:
+    return bool((values >= 0).all() and abs(values.sum() - 1) < 1e-8)
+
+
+def _is_normalised(decision: LinearDecision) -> bool:
+    """Whether baselines are the log-partitions of the weights, which must then be natural parameters."""
+    n_statistics, n_classes, n_columns = decision.weights.shape
+    # Small blocks: a model that is mapped into memory should not be doubled by looking at it.
+    for block in blocks(n_columns, 4 * n_statistics * n_classes, cells=2**18):
+        weights, baseline = decision.weights[:, :, block], decision.baseline[:, block]
+        due = decision.family.log_partition(weights)
+        size = 1 + np.abs(baseline) + np.abs(weights).sum(axis=0)
+        silent = ~(weights.any(axis=(0, 1)) | baseline.any(axis=0))
+        if not (silent | (np.abs(due - baseline) <= 1e-6 * size)).all():
+            return False
+    return True
+
+
+def _is_path(path: SelectionPath, n_features: int) -> bool:
+    growing = len(path.sizes) > 0 and (np.diff(path.sizes, prepend=0) > 0).all()
+    shares = (path.accuracy >= 0).all() and (path.accuracy <= 1).all()
+    weighty = len(path.weight) > 0 and (path.weight > 0).all() and (path.n_rows > 0).all()
+    return bool(growing and path.sizes[-1] <= n_features and shares and weighty)
+
+
+def _are_moments(moments: ClassMoments) -> bool:
+    weights = (moments.weight, moments.observed, moments.nonzero)
+    return all(weight is None or bool((weight >= 0).all()) for weight in weights)

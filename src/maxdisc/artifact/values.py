@@ -1,0 +1,186 @@
+"""Values as JSON, and strings as bytes: what a parameter may be in a model file."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maxdisc.artifact.container import ModelFileError, short
+from maxdisc.divergences import DIVERGENCES
+from maxdisc.families import FAMILIES, Family
+from maxdisc.smoothing import Smoothing
+
+# Arrays of str_ give every label the room of the longest: beyond this many characters labels are objects, so
+# that no file asks for much more memory than it has bytes.
+MOST_CHARACTERS = 2**20
+
+
+def encoded(value: Any, functions: Mapping[str, Any], what: str) -> Any:
+    """A value as JSON; everything but plain values is an object of one key that says what it is.
+
+    Parameters
+    ----------
+    value : object
+        Plain values, lists, tuples, sets, dicts and arrays of them, a Smoothing, a Family, a divergence.
+    functions : dict of str to object
+        What else may be written, by name only.
+    what : str
+        How a message calls the value.
+    """
+
+    def each(values: Any) -> list[Any]:
+        return [encoded(v, functions, what) for v in values]
+
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, numbers.Integral | np.bool_):
+        return value.item() if isinstance(value, np.generic) else int(value)
+    if isinstance(value, numbers.Real) and np.isfinite(float(value)):
+        return float(value)
+    if isinstance(value, Smoothing):
+        return {"smoothing": [float(value.amount), value.target]}
+    for key, named in (("family", FAMILIES), ("divergence", DIVERGENCES), ("function", functions)):
+        for name, known in named.items():
+            if known is value or (isinstance(value, Family) and known == value):
+                return {key: name}
+    if isinstance(value, list):
+        return each(value)
+    if isinstance(value, tuple):
+        return {"tuple": each(value)}
+    if isinstance(value, set | frozenset):
+        return {"set": sorted(each(value), key=repr)}
+    if isinstance(value, Mapping):
+        return {"mapping": [each(item) for item in value.items()]}
+    if hasattr(value, "__array__") and np.ndim(value) == 1:
+        return {"array": each(np.asarray(value).tolist())}
+    raise ModelFileError(
+        f"{what}={short(value)} cannot be saved: pass functions={{'a name': it}} to save, and again to load."
+    )
+
+
+def decoded(node: Any, functions: Mapping[str, Any]) -> Any:
+    """The value that :func:`encoded` wrote; raise :class:`ModelFileError` for anything else."""
+    if node is None or isinstance(node, bool | str | int | float):
+        return node
+    if isinstance(node, list):
+        return [decoded(value, functions) for value in node]
+    if isinstance(node, dict) and len(node) == 1:
+        ((kind, content),) = node.items()
+        if kind == "function":
+            return _supplied(content, functions)
+        if kind in _KINDS:
+            try:
+                return _KINDS[kind](decoded(content, functions))
+            except (KeyError, TypeError, ValueError, OverflowError):
+                pass
+    raise ModelFileError(f"it has a value that this version does not know: {short(node)}.")
+
+
+def _smoothing(content: list[Any]) -> Smoothing:
+    amount, target = content
+    if type(amount) is not float:
+        raise TypeError
+    return Smoothing(amount, target)
+
+
+def _array(content: list[Any]) -> npt.NDArray[Any]:
+    # Strings as objects: with room for the longest, a small file could ask for any amount of memory.
+    words = all(isinstance(value, str) for value in content)
+    values = np.array(content, dtype=object if words else None)
+    if values.ndim != 1 or not (words or values.dtype.kind in "biuf"):
+        raise ValueError
+    return values
+
+
+def _listed(make: Callable[[list[Any]], Any]) -> Callable[[Any], Any]:
+    def made(content: Any) -> Any:
+        if not isinstance(content, list):
+            raise TypeError
+        return make(content)
+
+    return made
+
+
+_KINDS: dict[str, Callable[[Any], Any]] = {
+    "smoothing": _listed(_smoothing),
+    "family": FAMILIES.__getitem__,
+    "divergence": DIVERGENCES.__getitem__,
+    "tuple": _listed(tuple),
+    "set": _listed(frozenset),
+    "mapping": _listed(dict),
+    "array": _listed(_array),
+}
+
+
+def _supplied(name: Any, functions: Mapping[str, Any]) -> Any:
+    if not isinstance(name, str) or name not in functions:
+        raise ModelFileError(
+            f"the model was saved with a function called {short(name)}: "
+            f"pass functions={{{short(name)}: the same}} to load."
+        )
+    return functions[name]
+
+
+def encoded_strings(values: Sequence[str], what: str) -> dict[str, npt.NDArray[Any]]:
+    """Strings as one run of UTF-8 bytes, and the n + 1 places where they begin and end."""
+    try:
+        encodings = [str(value).encode("utf-8") for value in values]
+    except UnicodeEncodeError as error:
+        raise ModelFileError(
+            f"{what} has a string that is no valid Unicode: {short(error.object)}."
+        ) from None
+    offsets = np.zeros(len(encodings) + 1, dtype=np.int64)
+    np.cumsum(np.array([len(encoding) for encoding in encodings], dtype=np.int64), out=offsets[1:])
+    return {"bytes": np.frombuffer(b"".join(encodings), dtype=np.uint8), "offsets": offsets}
+
+
+def decoded_strings(data: npt.NDArray[Any], offsets: npt.NDArray[Any], what: str) -> list[str]:
+    """The strings of :func:`encoded_strings`; raise :class:`ModelFileError` if there are none such."""
+    ends = offsets.tolist()
+    run = data.tobytes()
+    if not ends or ends[0] != 0 or ends[-1] != len(run) or (offsets[1:] < offsets[:-1]).any():
+        raise ModelFileError(f"the places of its strings, {what}.offsets, are not in order.")
+    try:
+        return [run[begin:end].decode("utf-8") for begin, end in pairwise(ends)]
+    except UnicodeDecodeError:
+        raise ModelFileError(f"its strings, {what}.bytes, are not UTF-8.") from None
+
+
+def label_type(labels: npt.NDArray[Any]) -> str:
+    """The dtype of class labels, as numpy writes it; raise :class:`ModelFileError` unless it can be saved."""
+    dtype = labels.dtype
+    if dtype.kind == "U" and labels.nbytes > 4 * MOST_CHARACTERS:
+        return "|O"
+    words = dtype.kind == "U" or (dtype.kind == "O" and all(type(label) is str for label in labels.tolist()))
+    if not words and (dtype.kind not in "biuf" or dtype.itemsize > 8):
+        raise ModelFileError(
+            f"labels of type {dtype}, such as {short(labels[0])}, cannot be saved: "
+            "use strings, integers or booleans."
+        )
+    return dtype.str
+
+
+def labels_of_words(words: list[str], dtype: str) -> npt.NDArray[Any]:
+    """Labels from strings, in the dtype that :func:`label_type` wrote."""
+    if dtype == "|O":
+        return np.array(words, dtype=object)
+    width = dtype[2:]
+    if dtype[:2] not in ("<U", ">U") or not (width.isascii() and width.isdigit() and len(width) < 10):
+        raise ModelFileError(f"it has labels of a type that this version does not know: {short(dtype)}.")
+    if max(map(len, words), default=0) > int(width) or len(words) * int(width) > MOST_CHARACTERS:
+        raise ModelFileError(f"its labels do not fit their type, {short(dtype)}.")
+    return np.array(words, dtype=dtype)
+
+
+def labels_of_numbers(values: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
+    """Labels from a tensor, in the dtype that :func:`label_type` wrote."""
+    if dtype not in (values.dtype.str, values.dtype.newbyteorder().str):
+        raise ModelFileError(f"its labels are not of the type it says, {short(dtype)}.")
+    if dtype == "|b1" and (values.view(np.uint8) > 1).any():
+        raise ModelFileError("its labels are booleans that are neither true nor false.")
+    return values.astype(dtype)
