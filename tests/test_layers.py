@@ -15,6 +15,8 @@ SOURCE = Path(maxdisc.__file__).parent
 #: A module imports only from lower numbers, or from its own number where listed in PEERS.
 LAYERS = {
     "matrices": 0,
+    "wording": 0,
+    "measures": 0,
     "kernels": 0,
     "support": 0,
     "moments": 0,
@@ -34,6 +36,10 @@ LAYERS = {
     "text": 6,
     "writing": 7,
     "artifact": 7,
+    "fitted": 7,
+    "ranking": 7,
+    "odds": 7,
+    "curves": 7,
     "datasets": 8,
     "plots": 8,
     "report": 8,
@@ -50,8 +56,13 @@ PEERS = {
     "moments": {"matrices"},
     "counting": {"matrices", "moments"},
     "smoothing": {"matrices", "moments"},
+    "measures": {"matrices"},
     "decision": {"divergences"},
     "classifier": {"folds", "parameters"},
+    "ranking": {"fitted"},
+    "odds": {"fitted"},
+    "curves": {"fitted"},
+    "report": {"plots"},
     "text": {"parameters"},
     "artifact": {"writing"},
 }

@@ -1,0 +1,157 @@
+"""The densities of one feature as curves to draw: points and heights, class by class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from maxdisc.densities import ClassDensities, density_blocks
+from maxdisc.families import Family
+from maxdisc.fitted import FittedModel
+from maxdisc.matrices import Floats, Integers
+from maxdisc.support import Support
+
+# More classes than this would not be told apart in a picture: the extremes are drawn.
+MOST_CLASSES = 5
+# Where the densities have their mass is found by drawing from them, which every family can do.
+_DRAWS = 4000
+_TAIL = 0.002
+# More points than this of a lattice are thinned out.
+_LATTICE_POINTS = 121
+
+
+@dataclass(frozen=True, eq=False)
+class DensityCurves:
+    """What is drawn of one feature.
+
+    Parameters
+    ----------
+    feature : str
+        Its name.
+    kind : {"density", "lattice", "bars"}
+        A curve, the probabilities of whole numbers, or those of a few values.
+    classes : list of str
+        The classes drawn, from the highest to the lowest.
+    x, height : list of ndarray
+        Points and densities (or probabilities) of each class.
+    at_zero : list of float
+        The probability of exactly 0 in each class; empty where no single value has one.
+    left_out : int
+        How many classes between the highest and the lowest are not drawn.
+    constant : float or None
+        The only value of a feature that says nothing; it has no curves. NaN if it was never seen.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from maxdisc import MaxDiscClassifier
+    >>> from maxdisc.curves import density_curves
+    >>> iris = load_iris()
+    >>> model = MaxDiscClassifier().fit(iris.data, iris.target_names[iris.target])
+    >>> (curves,) = density_curves(model, [2])
+    >>> curves.kind, curves.classes
+    ('density', ['virginica', 'versicolor', 'setosa'])
+    """
+
+    feature: str
+    kind: Literal["density", "lattice", "bars"]
+    classes: list[str]
+    x: list[Floats]
+    height: list[Floats]
+    at_zero: list[float]
+    left_out: int = 0
+    constant: float | None = None
+
+
+def density_curves(
+    model: Any, columns: Sequence[int] | Integers, most: int = MOST_CLASSES
+) -> list[DensityCurves]:
+    """Curves of some features, in that order.
+
+    Parameters
+    ----------
+    model : MaxDiscClassifier or Pipeline
+        Fitted.
+    columns : sequence of int
+        Which features.
+    most : int
+        How many classes to draw at most: of more, the highest and the lowest.
+
+    Returns
+    -------
+    list of DensityCurves
+        One for each column.
+    """
+    fitted = FittedModel.of(model)
+    classifier = fitted.classifier
+    wanted = np.asarray(columns, dtype=np.intp)
+    out = []
+    for block, densities in density_blocks(
+        fitted.family, classifier.moments_, classifier.smoothing_, classifier.class_prior_, wanted
+    ):
+        names = fitted.names[wanted[block]]
+        out += [_curves(str(name), densities, k, fitted.classes, most) for k, name in enumerate(names)]
+    return out
+
+
+def _curves(feature: str, densities: ClassDensities, k: int, classes: list[str], most: int) -> DensityCurves:
+    family = densities.family
+    kind = _kind(family.support)
+    if not densities.usable[k]:
+        return DensityCurves(feature, kind, [], [], [], [], constant=float(densities.level[k]))
+    order = np.argsort(-densities.mean[0, :, k], kind="stable")
+    shown = order if len(order) <= most else np.r_[order[: most - most // 2], order[-(most // 2) :]]
+    natural, origin = densities.natural[:, shown, k], densities.origin[k]
+    rng = np.random.default_rng(0)
+    shape = (*natural.shape, _DRAWS)
+    draws = np.sort(family.sample(np.broadcast_to(natural[..., None], shape), rng), axis=-1)
+    points = _points(family.support, kind, draws)
+    height = [np.exp(family.log_density(x, natural[:, c, None])) for c, x in enumerate(points)]
+    return DensityCurves(
+        feature,
+        kind,
+        [classes[c] for c in shown],
+        [x + origin for x in points],
+        height,
+        _at_zero(family, natural),
+        len(order) - len(shown),
+    )
+
+
+def _kind(support: Support) -> Literal["density", "lattice", "bars"]:
+    if not support.lattice:
+        return "density"
+    return "bars" if support.high - support.low < 6 else "lattice"
+
+
+def _at_zero(family: Family, natural: Floats) -> list[float]:
+    if 0.0 not in family.support.atoms and not (family.support.lattice and family.support.contains(0.0)):
+        return []
+    return np.exp(family.log_density(np.zeros(natural.shape[1]), natural)).tolist()
+
+
+def _points(support: Support, kind: str, draws: Floats) -> list[Floats]:
+    """Where each class's curve is computed, from sorted draws of shape (classes, draws)."""
+    if kind == "bars":
+        return [np.arange(support.low, support.high + 1)] * len(draws)
+    tail = int(_TAIL * draws.shape[1])
+    low, high = draws[:, tail].min(), draws[:, -1 - tail].max()
+    if kind == "lattice":
+        # At least 0 to 4, so that a rare word is seen to be rare.
+        low, high = (support.low, max(high, 4.0)) if low - support.low < 0.3 * (high - low) else (low, high)
+        return [np.unique(np.linspace(low, high, min(_LATTICE_POINTS, int(high - low) + 1)).round())] * len(
+            draws
+        )
+    if support.atoms:
+        high = max(high, draws.max()) or 1.0
+    if np.isfinite(support.low) and low - support.low < 0.2 * (high - low):
+        # The end itself may be an atom, or have an infinite density.
+        low = support.low + 1e-3 * (high - support.low)
+    even = np.linspace(low, high, 121)
+    steps = np.linspace(tail, draws.shape[1] - 1 - tail, 61).astype(np.intp)
+    inside = [own[(own >= low) & (own <= high)] for own in draws[:, steps]]
+    # A narrow class would fall between even steps: its own quantiles do not.
+    return [np.union1d(even, own) for own in inside]

@@ -1,0 +1,16 @@
+"""Pictures of a model, as display objects like scikit-learn's: ``from_estimator``, ``plot``, ``ax_``."""
+
+from __future__ import annotations
+
+try:
+    import matplotlib  # noqa: F401
+except ImportError as error:
+    raise ImportError("maxdisc.plots needs matplotlib: pip install 'maxdisc[plots]'") from error
+
+from maxdisc.plots.density import DensityDisplay
+from maxdisc.plots.evidence import EvidenceDisplay
+from maxdisc.plots.path import PathDisplay
+from maxdisc.plots.ranking import RankingDisplay
+from maxdisc.plots.reliability import ReliabilityDisplay
+
+__all__ = ["DensityDisplay", "EvidenceDisplay", "PathDisplay", "RankingDisplay", "ReliabilityDisplay"]

@@ -1,0 +1,40 @@
+"""What all pictures share: axes to draw on, colours, and text that is taken literally."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from maxdisc.wording import shortened
+
+#: Okabe and Ito's colours, told apart by the colour-blind too; those that are legible on white come first.
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")
+#: For those who cannot see them, and for paper: every colour has its own stroke as well.
+STROKES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.2, 1, 1.2)), (0, (8, 1.5, 2, 1.5)))
+#: What stands behind the data: guides, folds, everything else.
+FAINT = "#8a8a8a"
+
+# Names are cut at this many characters, so that they leave room for the data.
+NAME_WIDTH = 28
+
+
+def drawing_axes(ax: Any) -> tuple[Any, Any]:
+    """The axes given, or those of a new pyplot figure, tidied up; and their figure."""
+    if ax is None:
+        from matplotlib import pyplot
+
+        _, ax = pyplot.subplots(layout="constrained")
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax, ax.figure
+
+
+def literal(text: object, width: int = NAME_WIDTH) -> str:
+    """A name as matplotlib is to draw it: dollars are no formula, an underscore hides nothing from a legend.
+
+    Examples
+    --------
+    >>> from maxdisc.plots.canvas import literal
+    >>> literal("_price in $") == " _price in " + chr(92) + "$"
+    True
+    """
+    name = shortened(text, width).replace("$", r"\$")
+    return f" {name}" if name.startswith("_") else name

@@ -1,0 +1,140 @@
+"""Why one row got its class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from maxdisc.odds import LogOdds, log_odds
+from maxdisc.plots.canvas import FAINT, PALETTE, drawing_axes, literal
+from maxdisc.wording import counted
+
+
+class EvidenceDisplay:
+    """The log-odds of one row between two classes, as bars that sum to it.
+
+    Parameters
+    ----------
+    features : sequence of str
+        What the loudest features are called.
+    odds : array-like of shape (n,)
+        Their log-odds; positive speaks for the first class.
+    prior, others : float
+        What the prior and all other features add.
+    classes : tuple of (str, str)
+        The class that was predicted, and the one it is weighed against.
+    n_others : int
+        How many the other features are; without any, their bar is left out.
+    values : sequence of float, optional
+        What the row has there.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_iris
+    >>> from maxdisc import MaxDiscClassifier
+    >>> from maxdisc.plots import EvidenceDisplay
+    >>> iris = load_iris()
+    >>> model = MaxDiscClassifier().fit(iris.data, iris.target_names[iris.target])
+    >>> display = EvidenceDisplay.from_estimator(model, iris.data[:1], ax=Figure().subplots())
+    >>> display.classes
+    ('setosa', 'versicolor')
+    """
+
+    def __init__(
+        self,
+        features: Sequence[str],
+        odds: npt.ArrayLike,
+        prior: float = 0.0,
+        others: float = 0.0,
+        *,
+        classes: tuple[str, str] = ("predicted", "runner-up"),
+        n_others: int = 0,
+        values: Sequence[float] | None = None,
+    ) -> None:
+        self.features = list(features)
+        self.odds = np.asarray(odds, dtype=np.float64)
+        self.prior = prior
+        self.others = others
+        self.classes = classes
+        self.n_others = n_others
+        self.values = None if values is None else list(values)
+
+    @property
+    def total(self) -> float:
+        """The log-odds: the sum of all bars."""
+        return self.prior + float(self.odds.sum()) + self.others
+
+    @classmethod
+    def from_odds(cls, evidence: LogOdds) -> Self:
+        """From log-odds that were taken apart elsewhere; not yet drawn."""
+        return cls(
+            evidence.features,
+            evidence.odds,
+            evidence.prior,
+            evidence.others,
+            classes=(evidence.first, evidence.second),
+            n_others=evidence.n_others,
+            values=evidence.values,
+        )
+
+    @classmethod
+    def from_estimator(
+        cls, model: Any, X: Any, *, n_features: int = 10, against: Any = None, ax: Any = None, **kwargs: Any
+    ) -> Self:
+        """From a fitted classifier and one row, or a pipeline and one document.
+
+        Parameters
+        ----------
+        model : MaxDiscClassifier or Pipeline
+            Fitted.
+        X : str, or matrix or frame of shape (1, D)
+            A document, or a row.
+        n_features : int
+            How many features have a bar of their own.
+        against : label, optional
+            The class to weigh the predicted one against; by default the next best.
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure.
+        **kwargs
+            For the bars.
+        """
+        row = [X] if isinstance(X, str) else X
+        return cls.from_odds(log_odds(model, row, n_features, second=against)).plot(ax=ax, **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw; ``kwargs`` go to the bars."""
+        self.ax_, self.figure_ = drawing_axes(ax)
+        names = [*map(self._name, range(len(self.features)))]
+        bars = [*self.odds.tolist()]
+        if self.n_others:
+            names.append(counted(self.n_others, "other feature"))
+            bars.append(self.others)
+        names.append("prior")
+        bars.append(self.prior)
+        places = np.arange(len(bars))
+        colours = [PALETTE[0] if bar >= 0 else PALETTE[1] for bar in bars]
+        self.ax_.barh(places, bars, **{"color": colours, "height": 0.7, **kwargs})
+        self.ax_.axvline(0, color=FAINT, linewidth=0.8)
+        self.ax_.set_yticks(places, names)
+        self.ax_.tick_params(axis="y", length=0)
+        first, second = (literal(label, 24) for label in self.classes)
+        self.ax_.set(
+            ylim=(len(places) - 0.4, -0.6),
+            xlabel=f"← for {second}    log-odds    for {first} →",
+            title=f"{first} rather than {second}: {self.total:+.2f}",
+        )
+        self.ax_.margins(x=0.08)
+        return self
+
+    def _name(self, k: int) -> str:
+        name = literal(self.features[k])
+        return name if self.values is None else f"{name} = {self.values[k]:.4g}"

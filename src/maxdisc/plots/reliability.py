@@ -1,0 +1,74 @@
+"""Whether probabilities mean what they say."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from maxdisc.measures import reliability_bins
+from maxdisc.plots.canvas import FAINT, PALETTE, drawing_axes
+
+
+class ReliabilityDisplay:
+    """How often a prediction was right, against how sure it was; the area of a point grows with its rows.
+
+    Parameters
+    ----------
+    confidence, accuracy : array-like of shape (B,)
+        Mean probability of the predicted class, and share of right predictions, in each bin.
+    rows : array-like of shape (B,)
+        How many rows the bins hold.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from maxdisc.plots import ReliabilityDisplay
+    >>> display = ReliabilityDisplay([0.55, 0.97], [0.5, 0.91], [20, 180]).plot(ax=Figure().subplots())
+    >>> round(display.expected_calibration_error, 3)
+    0.059
+    """
+
+    def __init__(self, confidence: npt.ArrayLike, accuracy: npt.ArrayLike, rows: npt.ArrayLike) -> None:
+        self.confidence = np.asarray(confidence, dtype=np.float64)
+        self.accuracy = np.asarray(accuracy, dtype=np.float64)
+        self.rows = np.asarray(rows, dtype=np.float64)
+
+    @property
+    def expected_calibration_error(self) -> float:
+        """The mean distance from the diagonal, over rows."""
+        return float(np.average(np.abs(self.accuracy - self.confidence), weights=self.rows))
+
+    @classmethod
+    def from_predictions(
+        cls, y_true: npt.ArrayLike, y_pred: npt.ArrayLike, confidence: npt.ArrayLike, **kwargs: Any
+    ) -> Self:
+        """From labels, predictions and their probabilities; see :meth:`plot` for ``kwargs``."""
+        bins = reliability_bins(np.asarray(y_true) == np.asarray(y_pred), np.asarray(confidence))
+        return cls(*bins).plot(**kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw; ``kwargs`` go to the points."""
+        self.ax_, self.figure_ = drawing_axes(ax)
+        self.ax_.plot([0, 1], [0, 1], color=FAINT, linewidth=0.9, linestyle="--", label="as sure as right")
+        self.ax_.plot(self.confidence, self.accuracy, color=PALETTE[0], linewidth=1.2)
+        area = 12 + 150 * self.rows / self.rows.max()
+        self.ax_.scatter(
+            self.confidence,
+            self.accuracy,
+            **{"s": area, "color": PALETTE[0], "alpha": 0.85, "linewidth": 0, "clip_on": False, **kwargs},
+        )
+        self.ax_.set(
+            xlim=(0, 1.02),
+            ylim=(0, 1.02),
+            xlabel="probability of the predicted class",
+            ylabel="share of right predictions",
+        )
+        self.ax_.legend(frameon=False, loc="upper left")
+        return self

@@ -1,0 +1,206 @@
+"""The features from best to worst, and what each says: which class it sets apart, by more or less of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from maxdisc.densities import density_blocks
+from maxdisc.divergences import one_vs_rest
+from maxdisc.fitted import FittedModel
+from maxdisc.matrices import Booleans, Floats, Integers
+
+# How many features of each class a table remembers unless told.
+PER_CLASS = 20
+
+
+class RankedFeature(NamedTuple):
+    """One row of a ranking: a feature, its divergence, and the class it sets apart most."""
+
+    feature: str
+    score: float
+    label: Any
+    direction: int
+
+
+@dataclass(frozen=True, eq=False)
+class RankingTable:
+    """Features best first; iterating gives one :class:`RankedFeature` after another.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n,)
+        Names.
+    columns : ndarray of shape (n,)
+        Where they stand in X.
+    scores : ndarray of shape (n,)
+        Their divergences, by the model's own measure.
+    classes : ndarray of shape (n,)
+        The class that each sets apart most from all the others together.
+    directions : ndarray of shape (n,)
+        +1 if that class has more of it than the others, -1 if less.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from maxdisc import MaxDiscClassifier
+    >>> from maxdisc.ranking import ranking_table
+    >>> iris = load_iris(as_frame=True)
+    >>> model = MaxDiscClassifier().fit(iris.data, iris.target_names[iris.target])
+    >>> table = ranking_table(model, n=2)
+    >>> for row in table:
+    ...     print(row.feature, row.label, row.direction)
+    petal length (cm) setosa -1
+    petal width (cm) setosa -1
+    >>> [(name, sign) for name, sign, _ in table.of_class("virginica", 2)]
+    [('petal length (cm)', 1), ('petal width (cm)', 1)]
+    """
+
+    features: npt.NDArray[np.object_]
+    columns: Integers
+    scores: Floats
+    classes: npt.NDArray[np.generic]
+    directions: npt.NDArray[np.int8]
+    _per_class: _PerClass = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def __iter__(self) -> Iterator[RankedFeature]:
+        for feature, score, label, direction in zip(
+            self.features, self.scores.tolist(), self.classes.tolist(), self.directions.tolist(), strict=True
+        ):
+            yield RankedFeature(str(feature), score, label, direction)
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """The columns as lists, for a frame or for JSON."""
+        return {
+            "feature": [str(feature) for feature in self.features],
+            "score": self.scores.tolist(),
+            "class": self.classes.tolist(),
+            "direction": self.directions.tolist(),
+        }
+
+    def of_class(self, label: Any, n: int = 10) -> list[tuple[str, int, float]]:
+        """The kept features that set one class apart most from all the others together.
+
+        What a class has more of is easier to read than what it lacks, and comes first.
+
+        Parameters
+        ----------
+        label : label
+            One of the model's classes.
+        n : int
+            How many features, at most.
+
+        Returns
+        -------
+        list of (str, int, float)
+            Name, direction and divergence in nats; those that say nothing of the class are left out.
+        """
+        return self._per_class.of(label, n)
+
+
+@dataclass(frozen=True, eq=False)
+class _PerClass:
+    """For each class its first ``M`` features: names, divergence and direction, all of shape (C, M)."""
+
+    labels: npt.NDArray[np.generic]
+    names: npt.NDArray[np.object_]
+    divergence: Floats
+    higher: Booleans
+    complete: bool
+
+    def of(self, label: Any, n: int) -> list[tuple[str, int, float]]:
+        found = np.flatnonzero(self.labels == label)
+        if len(found) == 0:
+            raise ValueError(f"{label!r} is not a class of this model.")
+        if n > self.names.shape[1] and not self.complete:
+            raise ValueError(
+                f"this table has {self.names.shape[1]} features of each class: "
+                f"for more, make it with per_class={n}."
+            )
+        c = found[0]
+        rows = zip(
+            self.names[c], np.where(self.higher[c], 1, -1).tolist(), self.divergence[c].tolist(), strict=True
+        )
+        return [(str(name), sign, apart) for name, sign, apart in rows if apart > 0][:n]
+
+
+def ranking_table(
+    model: Any, names: npt.ArrayLike | None = None, n: int | None = None, per_class: int | None = None
+) -> RankingTable:
+    """The features of a fitted model, best first, with the class that each sets apart.
+
+    Parameters
+    ----------
+    model : MaxDiscClassifier or Pipeline
+        Fitted; a pipeline must end in a MaxDiscClassifier.
+    names : array-like of shape (D,), optional
+        Names of the features; by default those the model knows.
+    n : int, optional
+        How many features; by default those that the model keeps.
+    per_class : int, optional
+        How many features of each class :meth:`RankingTable.of_class` can give; by default ``n``, and 20 at
+        least.
+
+    Returns
+    -------
+    RankingTable
+        Of ``n`` rows. Features that the model does not keep follow those it keeps.
+    """
+    fitted = FittedModel.of(model, names)
+    classifier = fitted.classifier
+    if n is not None and n < 1:
+        raise ValueError(f"n must be at least 1, got {n!r}.")
+    columns = classifier.ranking_[: classifier.n_selected_ if n is None else n]
+    best, direction = np.empty(len(columns), dtype=np.intp), np.empty(len(columns), dtype=np.int8)
+    for block, apart, higher in _apart(fitted, columns):
+        # Two classes are set apart by the same amount: the one that has more of the feature is named.
+        near = apart >= (1 - 1e-9) * apart.max(axis=0)
+        best[block] = np.where(near, 1 + higher, 0).argmax(axis=0)
+        direction[block] = np.where(np.take_along_axis(higher, best[None, block], axis=0)[0], 1, -1)
+    return RankingTable(
+        fitted.names[columns],
+        columns,
+        classifier.scores_[columns],
+        classifier.classes_[best],
+        direction,
+        _first_of_each_class(fitted, per_class or max(n or 0, PER_CLASS)),
+    )
+
+
+def _apart(fitted: FittedModel, columns: Integers) -> Iterator[tuple[slice, Floats, Booleans]]:
+    """Block by block: how far each class is from the others (C, B), and whether it has more."""
+    model = fitted.classifier
+    for block, densities in density_blocks(
+        fitted.family, model.moments_, model.smoothing_, model.class_prior_, columns
+    ):
+        yield block, one_vs_rest(densities), densities.mean[0] > densities.rest.mean[0]
+
+
+def _first_of_each_class(fitted: FittedModel, size: int) -> _PerClass:
+    """The first features of every class among all kept ones; memory grows with C times ``size`` only."""
+    columns = fitted.classifier.decision_.columns
+    n_classes = len(fitted.classifier.classes_)
+    position = np.empty((n_classes, 0), dtype=np.intp)
+    divergence, higher = np.empty((n_classes, 0)), np.empty((n_classes, 0), dtype=np.bool_)
+    for block, apart, more in _apart(fitted, columns):
+        here = np.broadcast_to(np.arange(block.start, block.stop), apart.shape)
+        position = np.hstack([position, here])
+        divergence, higher = np.hstack([divergence, apart]), np.hstack([higher, more])
+        order = np.lexsort([position, -divergence, ~higher | (divergence == 0)])[:, :size]
+        position = np.take_along_axis(position, order, axis=1)
+        divergence = np.take_along_axis(divergence, order, axis=1)
+        higher = np.take_along_axis(higher, order, axis=1)
+    return _PerClass(
+        fitted.classifier.classes_,
+        fitted.names[columns[position]],
+        divergence,
+        higher,
+        complete=position.shape[1] == len(columns),
+    )

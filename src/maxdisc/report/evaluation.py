@@ -1,0 +1,314 @@
+"""Judge a model on labelled rows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import _safe_indexing
+
+from maxdisc.curves import density_curves
+from maxdisc.fitted import FittedModel
+from maxdisc.matrices import Booleans, Floats, Integers, Matrix, is_sparse
+from maxdisc.measures import class_scores, confusion_counts, reliability_bins, wilson_interval
+from maxdisc.odds import log_odds
+from maxdisc.ranking import RankingTable, ranking_table
+from maxdisc.report.record import (
+    ClassResult,
+    Confusion,
+    Curves,
+    Data,
+    Feature,
+    Mistake,
+    Path,
+    Reliability,
+    Report,
+    Scores,
+    Sign,
+    Weighed,
+    number,
+)
+from maxdisc.report.settings import settings_of, versions
+from maxdisc.report.summary import notes_of, summary_of
+
+# How much is shown: enough to judge by, little enough to read.
+TOP_FEATURES = 20
+DRAWN_FEATURES = 6
+SIGNS = 5
+MISTAKES = 8
+EVIDENCE = 8
+PAIRS = 15
+MATRIX_LABELS = 20
+EXCERPT = 400
+
+
+def evaluate(
+    model: Any, X: Any, y: Any, *, title: str | None = None, about: dict[str, Any] | None = None
+) -> Report:
+    """Judge a fitted model on rows whose labels are known.
+
+    Parameters
+    ----------
+    model : MaxDiscClassifier or Pipeline
+        Fitted; a pipeline must end in a MaxDiscClassifier.
+    X : matrix or frame of shape (N, D), or a list of N documents
+        Rows that the model was not fitted on, as it takes them.
+    y : array-like of shape (N,)
+        Their labels; ones that the model does not know count as mistakes.
+    title : str, optional
+        Heading of the report.
+    about : dict, optional
+        What the reader should know about the data: names and values, which are shown as they are.
+
+    Returns
+    -------
+    Report
+        Plain data, with ``html()``, ``markdown()`` and ``json()``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from maxdisc import MaxDiscClassifier
+    >>> from maxdisc.report import evaluate
+    >>> iris = load_iris()
+    >>> model = MaxDiscClassifier().fit(iris.data[::2], iris.target[::2])
+    >>> report = evaluate(model, iris.data[1::2], iris.target[1::2])
+    >>> report.scores.right, report.data.rows
+    (70, 75)
+    """
+    fitted = FittedModel.of(model)
+    judged = _Judged.of(fitted, X, y)
+    table = ranking_table(fitted, n=min(TOP_FEATURES, fitted.classifier.n_selected_))
+    parts: dict[str, Any] = {
+        "data": _data(fitted, judged),
+        "scores": _scores(fitted, judged),
+        "classes": _class_results(fitted, judged, table),
+        "path": _path(fitted),
+        "features": _features(fitted, table),
+        "confusion": _confusion(fitted, judged),
+        "reliability": _reliability(judged),
+    }
+    return Report(
+        title=title or "How the model does",
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        summary=summary_of(fitted, **parts),
+        notes=notes_of(parts["data"], parts["scores"]),
+        **parts,
+        mistakes=_mistakes(fitted, judged),
+        settings=settings_of(fitted),
+        versions=versions(),
+        about=json.loads(json.dumps(about or {}, default=str)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Judged:
+    """Rows, labels and what the model said of them; codes beyond the classes are unknown labels."""
+
+    raw: Any
+    rows: Matrix
+    labels: list[str]
+    truth: Integers
+    predicted: Integers
+    log_proba: Floats
+
+    @classmethod
+    def of(cls, fitted: FittedModel, X: Any, y: Any) -> _Judged:
+        truth, unknown = _coded(fitted.classifier.classes_, y)
+        rows = fitted.rows(X)
+        if rows.shape[0] != len(truth):
+            raise ValueError(f"X has {rows.shape[0]} rows, but y has {len(truth)} labels.")
+        if len(truth) == 0:
+            raise ValueError("there are no rows to judge the model on.")
+        log_proba = fitted.classifier.predict_log_proba(rows)
+        return cls(X, rows, fitted.classes + unknown, truth, log_proba.argmax(axis=1), log_proba)
+
+    @property
+    def right(self) -> Booleans:
+        return self.truth == self.predicted
+
+    @property
+    def confidence(self) -> Floats:
+        return np.exp(self.log_proba.max(axis=1))
+
+    def counts(self) -> Integers:
+        return confusion_counts(self.truth, self.predicted, len(self.labels))
+
+
+def _coded(classes: npt.NDArray[np.generic], y: Any) -> tuple[Integers, list[str]]:
+    """Codes of the labels, and the labels beyond the model's classes, which have the codes after theirs."""
+    labels = np.asarray(y)
+    if labels.ndim != 1:
+        raise ValueError(f"y must be one label for each row, got an array of shape {labels.shape}.")
+    values = labels.tolist()
+    missing = sum(value is None or value != value for value in values)
+    if missing:
+        raise ValueError(f"{missing} of the {len(values)} labels are missing: leave those rows out.")
+    known = {label: code for code, label in enumerate(classes.tolist())}
+    unknown = sorted({value for value in values if value not in known}, key=str)
+    codes = {**known, **{label: len(known) + k for k, label in enumerate(unknown)}}
+    return np.array([codes[value] for value in values], dtype=np.intp), [str(label) for label in unknown]
+
+
+def _data(fitted: FittedModel, judged: _Judged) -> Data:
+    rows = np.bincount(judged.truth, minlength=len(judged.labels))
+    n_classes = len(fitted.classes)
+    return Data(
+        rows=len(judged.truth),
+        labels=int((rows > 0).sum()),
+        classes=n_classes,
+        features=fitted.classifier.n_features_in_,
+        kept=fitted.classifier.n_selected_,
+        family=fitted.family.name,
+        unknown=dict(zip(judged.labels[n_classes:], rows[n_classes:].tolist(), strict=True)),
+        absent=[judged.labels[c] for c in np.flatnonzero(rows[:n_classes] == 0)],
+        empty_rows=_empty_rows(judged.rows, fitted.classifier.decision_.columns),
+    )
+
+
+def _empty_rows(rows: Matrix, columns: Integers) -> int:
+    """Rows without a stored value (sparse) or an observed one (dense) among the kept features."""
+    if is_sparse(rows):
+        return int((abs(rows.tocsr()[:, columns]).sum(axis=1) == 0).sum())
+    return int(np.isnan(np.asarray(rows, dtype=np.float64)[:, columns]).all(axis=1).sum())
+
+
+def _scores(fitted: FittedModel, judged: _Judged) -> Scores:
+    right, rows = int(judged.right.sum()), len(judged.truth)
+    known = np.flatnonzero(judged.truth < len(fitted.classes))
+    f1 = class_scores(judged.counts())[2]
+    sizes = np.bincount(judged.truth)
+    confidence, accuracy, weight = reliability_bins(judged.right, judged.confidence)
+    with np.errstate(divide="ignore"):
+        log_prior = np.log(fitted.classifier.class_prior_)
+    return Scores(
+        right=right,
+        accuracy=right / rows,
+        interval=wilson_interval(right, rows),
+        majority_label=judged.labels[int(sizes.argmax())],
+        majority_accuracy=float(sizes.max() / rows),
+        macro_f1=float(np.nanmean(f1)),
+        log_loss=number(-judged.log_proba[known, judged.truth[known]].mean()) if len(known) else None,
+        prior_log_loss=number(-log_prior[judged.truth[known]].mean()) if len(known) else None,
+        calibration_error=float(np.average(np.abs(accuracy - confidence), weights=weight)),
+        mean_confidence=float(judged.confidence.mean()),
+    )
+
+
+def _class_results(fitted: FittedModel, judged: _Judged, table: RankingTable) -> list[ClassResult]:
+    counts = judged.counts()
+    scores = np.transpose(class_scores(counts))
+    truth, predicted = counts.sum(axis=1).tolist(), counts.sum(axis=0).tolist()
+    classes = fitted.classifier.classes_.tolist()
+    out = []
+    for c, label in enumerate(judged.labels):
+        known = c < len(classes)
+        signs = [Sign(*sign) for sign in table.of_class(classes[c], SIGNS)] if known else []
+        precision, recall, f1 = (number(score) for score in scores[c])
+        out.append(ClassResult(label, known, truth[c], predicted[c], precision, recall, f1, signs))
+    return out
+
+
+def _path(fitted: FittedModel) -> Path | None:
+    path = fitted.classifier.path_
+    if path is None:
+        return None
+    return Path(
+        path.sizes.tolist(),
+        path.accuracy.tolist(),
+        path.mean_accuracy.tolist(),
+        path.standard_error.tolist(),
+        fitted.classifier.n_selected_,
+    )
+
+
+def _features(fitted: FittedModel, table: RankingTable) -> list[Feature]:
+    drawn = density_curves(fitted, table.columns[:DRAWN_FEATURES])
+    curves: list[Curves | None] = [
+        Curves(
+            each.kind,
+            each.classes,
+            [_brief(x) for x in each.x],
+            [_brief(height) for height in each.height],
+            each.at_zero,
+            each.left_out,
+            each.constant is not None,
+            None if each.constant is None else number(each.constant),
+        )
+        for each in drawn
+    ]
+    curves += [None] * (len(table) - len(curves))
+    return [
+        Feature(row.feature, row.score, str(row.label), row.direction, curve)
+        for row, curve in zip(table, curves, strict=True)
+    ]
+
+
+def _brief(values: Floats) -> list[float]:
+    """To five digits: more cannot be seen in a picture."""
+    return [float(f"{value:.5g}") for value in values.tolist()]
+
+
+def _confusion(fitted: FittedModel, judged: _Judged) -> Confusion:
+    counts = judged.counts()[:, : len(fitted.classes)]
+    wrong = counts.copy()
+    np.fill_diagonal(wrong, 0)
+    order = np.argsort(-wrong, axis=None, kind="stable")[:PAIRS]
+    truth, predicted = np.unravel_index(order, wrong.shape)
+    pairs = [
+        (judged.labels[t], judged.labels[p], int(wrong[t, p]))
+        for t, p in zip(truth, predicted, strict=True)
+        if wrong[t, p]
+    ]
+    few = len(judged.labels) <= MATRIX_LABELS
+    return Confusion(judged.labels, fitted.classes, counts.tolist() if few else None, pairs)
+
+
+def _reliability(judged: _Judged) -> Reliability:
+    confidence, accuracy, rows = reliability_bins(judged.right, judged.confidence)
+    return Reliability(confidence.tolist(), accuracy.tolist(), rows.tolist())
+
+
+def _mistakes(fitted: FittedModel, judged: _Judged) -> list[Mistake]:
+    """The surest first; of those that are equally sure, the ones that hold the truth least likely."""
+    wrong = np.flatnonzero(~judged.right)
+    known = judged.truth[wrong] < len(fitted.classes)
+    of_truth = np.full(len(wrong), -np.inf)
+    of_truth[known] = judged.log_proba[wrong[known], judged.truth[wrong[known]]]
+    order = np.lexsort([of_truth, -judged.confidence[wrong]])[:MISTAKES]
+    return [_mistake(fitted, judged, int(row)) for row in wrong[order]]
+
+
+def _mistake(fitted: FittedModel, judged: _Judged, row: int) -> Mistake:
+    document = _safe_indexing(judged.raw, row) if getattr(judged.raw, "ndim", 1) == 1 else None
+    return Mistake(
+        row=row,
+        excerpt=document[:EXCERPT] if isinstance(document, str) else None,
+        truth=judged.labels[judged.truth[row]],
+        predicted=judged.labels[judged.predicted[row]],
+        probability=float(judged.confidence[row]),
+        evidence=_evidence(fitted, judged, row),
+    )
+
+
+def _evidence(fitted: FittedModel, judged: _Judged, row: int) -> Weighed | None:
+    """Against the truth; where the model does not know it, or held it impossible, against the next best."""
+    scores = judged.log_proba[row].copy()
+    scores[judged.predicted[row]] = -np.inf
+    truth = judged.truth[row]
+    against = truth if truth < len(scores) and np.isfinite(scores[truth]) else scores.argmax()
+    if not np.isfinite(scores[against]):
+        return None
+    classifier = fitted.classifier
+    alone = FittedModel(classifier, None, fitted.names)
+    odds = log_odds(
+        alone, _safe_indexing(judged.rows, [row]), EVIDENCE, second=classifier.classes_[int(against)]
+    )
+    values = [number(value) for value in odds.values]
+    return Weighed(
+        odds.second, odds.total, odds.prior, odds.others, odds.n_others, odds.features, values, odds.odds
+    )

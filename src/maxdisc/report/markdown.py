@@ -1,0 +1,148 @@
+"""A report as Markdown: the same words and numbers, without pictures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from maxdisc.report.record import Mistake, Report
+from maxdisc.report.summary import percent
+from maxdisc.report.tables import DASH, MINUS, class_rows, evidence_rows, number_cards, setting_rows
+from maxdisc.wording import shortened, visible
+
+_LABEL = 40
+_EXCERPT = 320
+# Whatever Markdown, or the HTML in it, might take for more than a character: anywhere, or at the start.
+_SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&@^]|:(?=//)|(?<=www)\.)", re.IGNORECASE)
+_LEADING = re.compile(r"^(\d*)([-#+=.)])")
+
+
+def document(report: Report) -> str:
+    """The whole document."""
+    parts = [
+        f"# {plain(report.title)}",
+        "\n".join(f"- {plain(sentence)}" for sentence in report.summary),
+        *(f"> {plain(note)}" for note in report.notes),
+        _table(("", "", ""), number_cards(report)),
+        "## How many features",
+        _path(report),
+        "## What tells the classes apart",
+        _features(report),
+        "## Class by class",
+        _classes(report),
+        "## What is taken for what",
+        _confusion(report),
+        "## Can its probabilities be believed?",
+        _reliability(report),
+        "## Its most confident mistakes",
+        *([_mistake(mistake) for mistake in report.mistakes] or ["There are none."]),
+        "## Data and settings",
+        _table(("", ""), setting_rows(report)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def plain(text: object, width: int | None = None) -> str:
+    """Text on one line in which nothing is markup.
+
+    Examples
+    --------
+    >>> from maxdisc.report.markdown import plain
+    >>> plain("a | b <i>").replace(chr(92), "/")
+    'a /| b /<i/>'
+    """
+    words = visible(text) if width is None else shortened(text, width)
+    return _LEADING.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", words))
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table whose cells are plain text."""
+    lines = [head, ["---"] * len(head), *([plain(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _path(report: Report) -> str:
+    path = report.path
+    if path is None:
+        return "The number of features was given, not chosen on folds."
+    step = max(1, len(path.sizes) // 12)
+    shown = sorted({*range(0, len(path.sizes), step), len(path.sizes) - 1, _nearest(path.sizes, path.chosen)})
+    return _table(
+        ("features", "held-out accuracy", "standard error", ""),
+        [
+            (
+                f"{path.sizes[k]:,}",
+                f"{path.mean[k]:.4f}",
+                f"{path.standard_error[k]:.4f}",
+                "chosen" if path.sizes[k] == path.chosen else "",
+            )
+            for k in shown
+        ],
+    )
+
+
+def _nearest(sizes: list[int], chosen: int) -> int:
+    return min(range(len(sizes)), key=lambda k: abs(sizes[k] - chosen))
+
+
+def _features(report: Report) -> str:
+    return _table(
+        ("feature", "divergence", "sets apart"),
+        [
+            (
+                shortened(feature.name, _LABEL),
+                f"{feature.divergence:.3g}",
+                f"{'more' if feature.direction > 0 else 'less'} in {shortened(feature.label, _LABEL)}"
+                if feature.divergence > 0
+                else "says nothing",
+            )
+            for feature in report.features
+        ],
+    )
+
+
+def _classes(report: Report) -> str:
+    rows = []
+    for result, cells in class_rows(report):
+        signs = [f"{MINUS if s.direction < 0 else ''}{shortened(s.feature, _LABEL)}" for s in result.signs]
+        label = shortened(result.label, _LABEL) + ("" if result.known else " (unknown)")
+        rows.append((label, *cells, ", ".join(signs) or DASH))
+    return _table(("class", "rows", "precision", "recall", "F1", "what sets it apart"), rows)
+
+
+def _confusion(report: Report) -> str:
+    confusion = report.confusion
+    if not confusion.pairs:
+        return "Nothing is mistaken."
+    pairs = [
+        (shortened(truth, _LABEL), shortened(predicted, _LABEL), f"{rows:,}")
+        for truth, predicted, rows in confusion.pairs
+    ]
+    return _table(("true", "taken for", "rows"), pairs)
+
+
+def _reliability(report: Report) -> str:
+    bins = report.reliability
+    rows = [
+        (f"{confidence:.3f}", f"{accuracy:.3f}", f"{rows:,}")
+        for confidence, accuracy, rows in zip(bins.confidence, bins.accuracy, bins.rows, strict=True)
+    ]
+    return _table(("mean probability", "right", "rows"), rows)
+
+
+def _mistake(mistake: Mistake) -> str:
+    lines = [
+        f"### Row {mistake.row + 1:,}: {plain(mistake.predicted, _LABEL)}, "
+        f"not {plain(mistake.truth, _LABEL)}",
+        f"{percent(mistake.probability)} sure",
+    ]
+    if mistake.excerpt is not None:
+        lines.append(f"> {plain(mistake.excerpt, _EXCERPT)}")
+    if mistake.evidence is not None:
+        rows = [
+            (name, f"{odds:+.2f}")
+            for name, odds in evidence_rows(mistake.evidence, mistake.excerpt is not None)
+        ]
+        head = (f"against {plain(mistake.evidence.against, _LABEL)}", "log-odds")
+        lines.append(_table(head, [*rows, ("total", f"{mistake.evidence.total:+.2f}")]))
+    return "\n\n".join(lines)

@@ -1,0 +1,56 @@
+"""HTML by construction: whatever is not markup is text, and text is escaped."""
+
+from __future__ import annotations
+
+from html import escape
+
+from maxdisc.wording import visible
+
+#: Elements that have no end tag.
+_VOID = frozenset({"br", "col", "hr", "meta", "wbr"})
+
+
+class Markup(str):
+    """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+def element(name: str, *children: object, **attributes: object) -> Markup:
+    """An element; children that are not :class:`Markup` are made visible and escaped.
+
+    An attribute's trailing underscore is dropped, and others become hyphens; None leaves it out.
+
+    Examples
+    --------
+    >>> from maxdisc.report.markup import element
+    >>> print(element("p", "1 < 2 ", element("b", "sure"), class_="note"))
+    <p class="note">1 &lt; 2 <b>sure</b></p>
+    """
+    head = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(visible(value))}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    if name in _VOID:
+        return Markup(f"<{name}{head}>")
+    return Markup(f"<{name}{head}>{joined(*children)}</{name}>")
+
+
+def joined(*children: object) -> Markup:
+    """Children one after another, text escaped; None is nothing."""
+    return Markup("".join(_child(child) for child in children if child is not None))
+
+
+def _child(child: object) -> str:
+    if isinstance(child, Markup):
+        return child
+    text = str(child)
+    # White space at the ends separates this from its neighbours.
+    left, right = (" " if text[:1].isspace() else ""), (" " if text.strip() and text[-1:].isspace() else "")
+    return escape(f"{left}{visible(text)}{right}", quote=False)
+
+
+def user_text(text: object) -> Markup:
+    """Text of a user, isolated so that its direction of writing does not change what stands around it."""
+    return element("bdi", text)

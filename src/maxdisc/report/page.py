@@ -1,0 +1,304 @@
+"""A report as one HTML page that needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib.resources import files
+from string import Template
+
+import numpy as np
+
+from maxdisc.plots import DensityDisplay, PathDisplay, ReliabilityDisplay
+from maxdisc.plots.inline import inline_svg
+from maxdisc.report.markup import Markup, element, joined, user_text
+from maxdisc.report.record import ClassResult, Curves, Feature, Mistake, Report, Weighed
+from maxdisc.report.summary import percent
+from maxdisc.report.tables import DASH, MINUS, class_rows, evidence_rows, number_cards, setting_rows
+from maxdisc.wording import counted, shortened
+
+_LABEL = 40
+_EXCERPT = 320
+# The darkest cell of the confusion matrix still lets its number be read.
+_HEAT = 55
+
+
+def page(report: Report) -> str:
+    """The whole page."""
+    sections = (
+        _header(report),
+        _numbers(report),
+        _path(report),
+        _features(report),
+        _classes(report),
+        _confusion(report),
+        _reliability(report),
+        _mistakes(report),
+        _settings(report),
+    )
+    here = files("maxdisc.report")
+    return Template((here / "page.html").read_text(encoding="utf-8")).substitute(
+        title=joined(report.title),
+        style=(here / "page.css").read_text(encoding="utf-8"),
+        body="\n".join(section for section in sections if section),
+    )
+
+
+def _section(title: str, *children: object) -> Markup:
+    return element("section", element("h2", title), *children)
+
+
+def _header(report: Report) -> Markup:
+    return element(
+        "header",
+        element("h1", user_text(report.title)),
+        element("p", f"{report.created[:10]} · maxdisc {report.versions['maxdisc']}", class_="soft"),
+        element("ul", *(element("li", sentence) for sentence in report.summary), class_="summary"),
+        *(element("p", note, class_="note") for note in report.notes),
+    )
+
+
+def _numbers(report: Report) -> Markup:
+    cards = [
+        element("div", element("dt", name), element("dd", value), element("dd", remark))
+        for name, value, remark in number_cards(report)
+    ]
+    return element("dl", *cards, class_="numbers")
+
+
+def _path(report: Report) -> Markup:
+    path = report.path
+    if path is None:
+        words = "The number of features was given, not chosen on folds: there is no curve to show."
+        return _section("How many features", element("p", words))
+    display = PathDisplay(path.sizes, path.accuracy, path.mean, path.standard_error, path.chosen)
+    label = (
+        f"Held-out accuracy against the number of kept features, from {path.sizes[0]:,} to "
+        f"{path.sizes[-1]:,}; the highest mean is {percent(max(path.mean))}, {path.chosen:,} are kept."
+    )
+    caption = (
+        f"Accuracy on {counted(len(path.accuracy), 'held-out fold')} of the training data (grey: each fold; "
+        "blue: their mean, one standard error to either side). Whatever lies above the dashed line is within "
+        "one standard error of the best."
+    )
+    return _section("How many features", _figure(inline_svg(display.plot, label, "path"), caption))
+
+
+def _features(report: Report) -> Markup:
+    longest = max((feature.divergence for feature in report.features), default=0.0) or 1.0
+    rows = [
+        element(
+            "tr",
+            element("th", user_text(shortened(feature.name, _LABEL)), scope="row"),
+            element("td", f"{feature.divergence:.3g}", class_="n"),
+            element("td", _bar(feature.divergence / longest), class_="bars"),
+            element("td", "more in " if feature.direction > 0 else "less in ", _label(feature.label))
+            if feature.divergence > 0
+            else element("td", "says nothing"),
+        )
+        for feature in report.features
+    ]
+    table = _table(["feature", "divergence", "", "sets apart"], rows, "The best features", "full")
+    drawn = [
+        _density(feature, feature.curves, f"density{k}")
+        for k, feature in enumerate(report.features)
+        if feature.curves is not None
+    ]
+    return _section(
+        "What tells the classes apart",
+        element(
+            "p",
+            f"The divergence of a feature, in nats, says how differently the classes use it. Below, the "
+            f"{counted(len(drawn), 'best feature')} as the model sees "
+            f"{'it' if len(drawn) == 1 else 'them'}: {report.data.family} densities in each class.",
+        ),
+        element("div", *drawn, class_="beside"),
+        table,
+    )
+
+
+def _density(feature: Feature, curves: Curves, key: str) -> Markup:
+    constant = (np.nan if curves.constant is None else curves.constant) if curves.silent else None
+    display = DensityDisplay(
+        curves.classes,
+        curves.x,
+        curves.height,
+        kind=curves.kind,
+        feature=feature.name,
+        at_zero=curves.at_zero,
+        left_out=curves.left_out,
+        constant=constant,
+    )
+    label = (
+        f"How {shortened(feature.name, _LABEL)} is distributed in "
+        + (", ".join(shortened(name, _LABEL) for name in curves.classes) or "every class: it is constant")
+        + "."
+    )
+    return _figure(inline_svg(display.plot, label, key, 200))
+
+
+def _classes(report: Report) -> Markup:
+    head = ["class", "rows", "precision", "recall", "F1", "what sets it apart"]
+    rows = [
+        element(
+            "tr",
+            element("th", _label(result.label), None if result.known else " (unknown)", scope="row"),
+            *(element("td", cell, class_="n") for cell in cells),
+            element("td", _signs(result), class_="words"),
+        )
+        for result, cells in class_rows(report)
+    ]
+    return _section(
+        "Class by class",
+        element("p", "Precision: of the rows given this label, how many have it. Recall: of the rows that "
+                "have it, how many were given it. A minus: less of it than in the other classes."),
+        _table(head, rows, "Every class", "full"),
+    )  # fmt: skip
+
+
+def _signs(result: ClassResult) -> Markup:
+    words = [
+        joined(MINUS if sign.direction < 0 else None, user_text(shortened(sign.feature, _LABEL)))
+        for sign in result.signs
+    ]
+    return (
+        joined(*(joined(", " if k else None, word) for k, word in enumerate(words)))
+        if words
+        else joined(DASH)
+    )
+
+
+def _confusion(report: Report) -> Markup:
+    confusion = report.confusion
+    if confusion.counts is None:
+        body = element("p", f"With {len(confusion.labels):,} labels, the most frequent mistakes say most.")
+    else:
+        body = _matrix(confusion.labels, confusion.classes, confusion.counts)
+    pairs = [
+        element("tr", element("th", _label(truth), scope="row"), element("td", _label(predicted)),
+                element("td", f"{rows:,}", class_="n"))
+        for truth, predicted, rows in confusion.pairs[:10]
+    ]  # fmt: skip
+    mistakes = _table(["true", "taken for", "rows"], pairs, "The most frequent mistakes") if pairs else None
+    if len(confusion.labels) == 2:
+        mistakes = None  # the matrix says it all
+    return _section("What is taken for what", body, mistakes)
+
+
+def _matrix(labels: list[str], classes: list[str], counts: list[list[int]]) -> Markup:
+    rows = []
+    for k, (label, row) in enumerate(zip(labels, counts, strict=True)):
+        total = max(sum(row), 1)
+        cells = [
+            element(
+                "td",
+                f"{count:,}" if count else "·",
+                class_="right" if j == k else "none" if not count else None,
+                style=f"--heat:{_HEAT * count / total:.0f}%" if count else None,
+                title=f"{shortened(label, _LABEL)} taken for {shortened(classes[j], _LABEL)}: {count:,}",
+            )
+            for j, count in enumerate(row)
+        ]
+        head = element("th", element("i", f"{k + 1} "), _label(label), scope="row")
+        rows.append(element("tr", head, *cells))
+    titles = ["true \\ predicted", *(str(k + 1) for k in range(len(classes)))]
+    return joined(
+        element("p", "Rows are the true labels, columns the predicted ones, numbered alike. The colour is "
+                "the share of the row: blue is right, orange is wrong."),
+        _table(titles, rows, "Confusion matrix", "matrix"),
+    )  # fmt: skip
+
+
+def _reliability(report: Report) -> Markup:
+    bins, scores = report.reliability, report.scores
+    display = ReliabilityDisplay(bins.confidence, bins.accuracy, bins.rows)
+    label = f"Share of right predictions against their probability, in {counted(len(bins.rows), 'group')}."
+    caption = (
+        "Rows grouped by the probability of their predicted class; a point is larger the more rows it stands "
+        "for. Below the line the model is surer than it should be. Expected calibration error: "
+        f"{scores.calibration_error:.3f}."
+    )
+    return _section(
+        "Can its probabilities be believed?",
+        _figure(inline_svg(display.plot, label, "reliability", 240), caption),
+    )
+
+
+def _mistakes(report: Report) -> Markup:
+    if not report.mistakes:
+        words = element("p", "There are none: every row was classified correctly.")
+        return _section("Its most confident mistakes", words)
+    return _section(
+        "Its most confident mistakes",
+        element("p", "For each, what spoke for the predicted class (blue) and against it (orange), in "
+                "log-odds; the parts sum to the total."),
+        element("div", *(_mistake(mistake) for mistake in report.mistakes), class_="beside"),
+    )  # fmt: skip
+
+
+def _mistake(mistake: Mistake) -> Markup:
+    heading = element(
+        "h3", "Row ", f"{mistake.row + 1:,}: ", _label(mistake.predicted), ", not ", _label(mistake.truth)
+    )
+    excerpt = mistake.excerpt
+    return element(
+        "article",
+        heading,
+        element("p", f"{percent(mistake.probability)} sure", class_="soft"),
+        element("blockquote", user_text(shortened(excerpt, _EXCERPT))) if excerpt is not None else None,
+        _weighed(mistake, mistake.evidence) if mistake.evidence else None,
+        class_="mistake",
+    )
+
+
+def _weighed(mistake: Mistake, evidence: Weighed) -> Markup:
+    parts = evidence_rows(evidence, mistake.excerpt is not None)
+    longest = max(abs(odds) for _, odds in parts) or 1.0
+    rows = [
+        element(
+            "tr",
+            element("th", user_text(name), scope="row"),
+            element("td", _bar(abs(odds) / longest, odds < 0), class_="bars"),
+            element("td", f"{odds:+.2f}", class_="n"),
+        )
+        for name, odds in parts
+    ]
+    rows.append(
+        element("tr", element("th", element("b", "total"), scope="row"), element("td"),
+                element("td", element("b", f"{evidence.total:+.2f}"), class_="n"))
+    )  # fmt: skip
+    caption = joined("against ", _label(evidence.against))
+    return element("table", element("caption", caption), element("tbody", *rows))
+
+
+def _settings(report: Report) -> Markup:
+    rows = [
+        element(
+            "tr", element("th", user_text(shortened(name, 60)), scope="row"), element("td", user_text(value))
+        )
+        for name, value in setting_rows(report)
+    ]
+    table = element("table", element("tbody", *rows), class_="settings")
+    return _section("Data and settings", element("details", element("summary", "show"), table, open="open"))
+
+
+def _figure(svg: str, caption: str | None = None) -> Markup:
+    return element("figure", Markup(svg), element("figcaption", caption) if caption else None)
+
+
+def _table(head: Iterable[str], rows: list[Markup], name: str, kind: str | None = None) -> Markup:
+    """A table that scrolls by itself where the page is narrow; it can be reached by the keyboard."""
+    numeric = {"rows", "precision", "recall", "F1", "divergence"}
+    titles = [
+        element("th", title, scope="col" if title else None, class_="n" if title in numeric else None)
+        for title in head
+    ]
+    table = element("table", element("thead", element("tr", *titles)), element("tbody", *rows), class_=kind)
+    return element("div", table, class_="scroll", role="region", aria_label=name, tabindex="0")
+
+
+def _bar(share: float, against: bool = False) -> Markup:
+    return element("span", class_="bar against" if against else "bar", style=f"--share:{100 * share:.1f}%")
+
+
+def _label(label: str) -> Markup:
+    return user_text(shortened(label, _LABEL))

@@ -1,0 +1,244 @@
+"""What a report says, as plain data: every rendering is made from this and from nothing else."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+#: The version of the JSON rendering.
+FORMAT = "maxdisc.report/1"
+
+
+@dataclass(frozen=True)
+class Data:
+    """The rows that were judged, and the model that judged them."""
+
+    rows: int
+    labels: int
+    classes: int
+    features: int
+    kept: int
+    family: str
+    #: Labels of the data that the model does not know, with their rows.
+    unknown: dict[str, int]
+    #: Classes of the model that the data do not have.
+    absent: list[str]
+    #: Rows in which no kept feature was observed.
+    empty_rows: int
+
+
+@dataclass(frozen=True)
+class Scores:
+    """How often the model was right, and what that is to be compared with."""
+
+    right: int
+    accuracy: float
+    #: Wilson's, 95 %.
+    interval: tuple[float, float]
+    majority_label: str
+    majority_accuracy: float
+    macro_f1: float
+    #: Over the rows whose label the model knows; None if there are none, or if one was held impossible.
+    log_loss: float | None
+    prior_log_loss: float | None
+    calibration_error: float
+    mean_confidence: float
+
+
+@dataclass(frozen=True)
+class Sign:
+    """A feature that sets a class apart: by more of it (+1) or less (-1)."""
+
+    feature: str
+    direction: int
+    divergence: float
+
+
+@dataclass(frozen=True)
+class ClassResult:
+    """One label; None where there is nothing to count."""
+
+    label: str
+    known: bool
+    rows: int
+    predicted: int
+    precision: float | None
+    recall: float | None
+    f1: float | None
+    signs: list[Sign]
+
+
+@dataclass(frozen=True)
+class Path:
+    """Held-out accuracy for each number of features: ``accuracy`` has one list for each fold."""
+
+    sizes: list[int]
+    accuracy: list[list[float]]
+    mean: list[float]
+    standard_error: list[float]
+    chosen: int
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The densities of one feature, as drawn; see :class:`maxdisc.curves.DensityCurves`."""
+
+    kind: Literal["density", "lattice", "bars"]
+    classes: list[str]
+    x: list[list[float]]
+    height: list[list[float]]
+    at_zero: list[float]
+    left_out: int
+    #: Whether the feature says nothing; then ``constant`` is its only value, or None if it was never seen.
+    silent: bool
+    constant: float | None
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One of the best features, the class it sets apart most and how; curves for the very best."""
+
+    name: str
+    divergence: float
+    label: str
+    direction: int
+    curves: Curves | None
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """How often each true label (row) was predicted as each class (column)."""
+
+    labels: list[str]
+    classes: list[str]
+    #: None for more labels than a page can show.
+    counts: list[list[int]] | None
+    #: The most frequent mistakes: true label, predicted class, rows.
+    pairs: list[tuple[str, str, int]]
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Predictions grouped by how sure they were."""
+
+    confidence: list[float]
+    accuracy: list[float]
+    rows: list[int]
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """Log-odds of the predicted class against another; see :class:`maxdisc.odds.LogOdds`."""
+
+    against: str
+    total: float
+    prior: float
+    others: float
+    n_others: int
+    features: list[str]
+    values: list[float | None]
+    odds: list[float]
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A row that the model was sure of, and wrong about."""
+
+    row: int
+    #: The beginning of a document; None for a row of a table.
+    excerpt: str | None
+    truth: str
+    predicted: str
+    probability: float
+    evidence: Weighed | None
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a model learnt and how it does on labelled rows, as data that JSON can hold.
+
+    Made by :func:`maxdisc.report.evaluate`.
+
+    Parameters
+    ----------
+    title : str
+        Heading.
+    created : str
+        When, in ISO 8601.
+    summary : list of str
+        What was found, in plain sentences.
+    notes : list of str
+        What is unusual about the data, and what was done about it.
+    data : Data
+        The rows and the model.
+    scores : Scores
+        How good it is.
+    classes : list of ClassResult
+        Each label.
+    path : Path or None
+        Accuracy against the number of features, if that was chosen.
+    features : list of Feature
+        The best ones.
+    confusion : Confusion
+        What is taken for what.
+    reliability : Reliability
+        Whether probabilities can be believed.
+    mistakes : list of Mistake
+        The most confident ones.
+    settings : dict
+        Parameters and what was chosen.
+    versions : dict
+        Of the software.
+    about : dict
+        What the caller said about the data.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from maxdisc import MaxDiscClassifier
+    >>> from maxdisc.report import evaluate
+    >>> iris = load_iris()
+    >>> model = MaxDiscClassifier().fit(iris.data[::2], iris.target[::2])
+    >>> report = evaluate(model, iris.data[1::2], iris.target[1::2], title="Irises")
+    >>> report.markdown().splitlines()[0]
+    '# Irises'
+    """
+
+    title: str
+    created: str
+    summary: list[str]
+    notes: list[str]
+    data: Data
+    scores: Scores
+    classes: list[ClassResult]
+    path: Path | None
+    features: list[Feature]
+    confusion: Confusion
+    reliability: Reliability
+    mistakes: list[Mistake]
+    settings: dict[str, str]
+    versions: dict[str, str]
+    about: dict[str, Any]
+
+    def html(self) -> str:
+        """One page that needs nothing else: no network, no script. Needs the extra ``plots``."""
+        from maxdisc.report.page import page
+
+        return page(self)
+
+    def markdown(self) -> str:
+        """The same without pictures."""
+        from maxdisc.report.markdown import document
+
+        return document(self)
+
+    def json(self) -> str:
+        """All of the data, for machines; pure ASCII, and without NaN or infinity."""
+        return json.dumps({"format": FORMAT, **asdict(self)}, allow_nan=False, indent=1)
+
+
+def number(value: Any) -> float | None:
+    """A float that JSON can hold, or None."""
+    return float(value) if math.isfinite(value) else None

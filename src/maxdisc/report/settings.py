@@ -1,0 +1,52 @@
+"""How a model was made, in words that can be read and written down."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from maxdisc.fitted import FittedModel
+
+_LONGEST = 120
+
+
+def settings_of(fitted: FittedModel) -> dict[str, str]:
+    """What was chosen, and the parameters of every step."""
+    classifier = fitted.classifier
+    settings = {
+        "family of the densities": fitted.family.name,
+        "features kept": f"{classifier.n_selected_:,} of {classifier.n_features_in_:,}",
+        "smoothing used": f"{classifier.smoothing_.amount:g}, target {classifier.smoothing_.target}",
+    }
+    steps = [] if fitted.before is None else fitted.before.steps
+    for name, step in [*steps, ("classifier", classifier)]:
+        if hasattr(step, "get_params"):
+            settings |= {f"{name}: {key}": told(value) for key, value in step.get_params(deep=False).items()}
+    return settings
+
+
+def told(value: Any) -> str:
+    """A parameter as text that is the same in every run: no address in memory, and no long array.
+
+    Examples
+    --------
+    >>> from maxdisc.report.settings import told
+    >>> told(max), told("auto"), told(list(range(1000)))
+    ('max', "'auto'", 'a list of 1,000')
+    """
+    if callable(value) and hasattr(value, "__name__"):
+        return str(value.__name__)
+    words = repr(value)
+    if len(words) <= _LONGEST and " at 0x" not in words and "\n" not in words:
+        return words
+    size = f" of {len(value):,}" if hasattr(value, "__len__") else ""
+    return f"a {'ndarray' if isinstance(value, np.ndarray) else type(value).__name__}{size}"
+
+
+def versions() -> dict[str, str]:
+    """Of everything that the numbers depend on."""
+    packages = ("maxdisc", "numpy", "scipy", "scikit-learn")
+    return {**{name: version(name) for name in packages}, "Python": platform.python_version()}

@@ -1,0 +1,73 @@
+"""The numbers of a report as they are printed, the same in every rendering."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from maxdisc.report.record import ClassResult, Report, Weighed
+from maxdisc.report.settings import told
+from maxdisc.report.summary import percent
+from maxdisc.wording import counted, shortened
+
+#: Less of a feature than elsewhere; nothing to count.
+MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
+
+
+def number_cards(report: Report) -> list[tuple[str, str, str]]:
+    """The headline numbers: name, value, remark."""
+    scores, data = report.scores, report.data
+    low, high = scores.interval
+    return [
+        (
+            "accuracy",
+            percent(scores.accuracy),
+            f"{scores.right:,} of {data.rows:,}; 95 %: {percent(low)} to {percent(high)}",
+        ),
+        ("majority", percent(scores.majority_accuracy), f"always {shortened(scores.majority_label, 30)}"),
+        ("macro F1", f"{scores.macro_f1:.3f}", "mean over the labels"),
+        (
+            "log-loss",
+            _or_dash(scores.log_loss),
+            f"nats; by the prior alone {_or_dash(scores.prior_log_loss)}",
+        ),
+        ("calibration error", f"{scores.calibration_error:.3f}", "expected, in 10 bins"),
+        ("features kept", f"{data.kept:,}", f"of {data.features:,}; {data.family} densities"),
+    ]
+
+
+def class_rows(report: Report) -> Iterator[tuple[ClassResult, list[str]]]:
+    """Every label with its rows, precision, recall and F1."""
+    for result in report.classes:
+        scores = (result.precision, result.recall, result.f1)
+        yield result, [f"{result.rows:,}", *map(_or_dash, scores)]
+
+
+def evidence_rows(evidence: Weighed, of_text: bool) -> list[tuple[str, float]]:
+    """Names and log-odds that sum to the total: features, all others, the prior."""
+    rows = [
+        (_told_feature(name, value, of_text), odds)
+        for name, value, odds in zip(evidence.features, evidence.values, evidence.odds, strict=True)
+    ]
+    if evidence.n_others:
+        rows.append((counted(evidence.n_others, "other feature"), evidence.others))
+    return [*rows, ("prior", evidence.prior)]
+
+
+def setting_rows(report: Report) -> Iterator[tuple[str, str]]:
+    """What the caller said, the parameters, the versions and the date."""
+    for key, value in report.about.items():
+        yield str(key), value if isinstance(value, str) else told(value)
+    yield from report.settings.items()
+    yield from report.versions.items()
+    yield "created", report.created
+
+
+def _told_feature(name: str, value: float | None, of_text: bool) -> str:
+    short = shortened(name, 34)
+    if of_text:
+        return short if value else f"no {short}"
+    return f"{short} missing" if value is None else f"{short} = {value:.4g}"
+
+
+def _or_dash(value: float | None) -> str:
+    return DASH if value is None else f"{value:.3f}"

@@ -1,0 +1,70 @@
+"""Text of unknown origin made fit to be shown: nothing hidden, nothing that moves what stands around it."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+# Joiners are part of how some scripts, and many emoji, are written; they neither hide nor reorder anything.
+_JOINERS = "\u200c\u200d"
+# Control, format (bidirectional, zero-width), surrogate and unassigned characters.
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Cn"})
+_SPACE = re.compile(r"\s+")
+
+
+def visible(text: object) -> str:
+    """A text on one line; characters that would hide or reorder others are replaced by U+FFFD.
+
+    Examples
+    --------
+    >>> from maxdisc.wording import visible
+    >>> visible("some" + chr(0x202E) + "thing" + chr(10) + "more")
+    'some�thing more'
+    """
+    flat = _SPACE.sub(" ", str(text)).strip()
+    if flat.isascii() and flat.isprintable():
+        return flat
+    return "".join("\ufffd" if unicodedata.category(c) in _UNSEEN and c not in _JOINERS else c for c in flat)
+
+
+def shortened(text: object, width: int) -> str:
+    """A visible text of at most ``width`` characters; an ellipsis says that it was longer.
+
+    Examples
+    --------
+    >>> from maxdisc.wording import shortened
+    >>> shortened("a long description", 8)
+    'a long…'
+    """
+    raw = str(text)
+    # Only so much of a book is looked at as could be shown, many times over for its white space.
+    whole = visible(raw[: 20 * width + 100])
+    if len(whole) <= width and len(raw) <= 20 * width + 100:
+        return whole
+    return whole[: width - 1].rstrip() + "…"
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """A number with its noun.
+
+    Examples
+    --------
+    >>> from maxdisc.wording import counted
+    >>> counted(1, "row"), counted(1200, "row"), counted(2, "class", "classes")
+    ('1 row', '1,200 rows', '2 classes')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def listed(words: list[str], last: str = "and") -> str:
+    """Words as a sentence lists them.
+
+    Examples
+    --------
+    >>> from maxdisc.wording import listed
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} {last} {words[-1]}"
