@@ -5,17 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.main import get_command
 
+from maxdisc.cli.describing import info
+from maxdisc.cli.explaining import explain
 from maxdisc.cli.failures import BAD_INPUT, INTERRUPTED, command
 from maxdisc.cli.judging import evaluate, report
 from maxdisc.cli.predicting import predict
-from maxdisc.cli.showing import explain, info, rank
+from maxdisc.cli.ranking import rank
 from maxdisc.cli.speech import say_failure
 from maxdisc.cli.training import fit
+
+# click's, wherever this version of Typer keeps it.
+UsageError: Any = typer.BadParameter.__bases__[0]
 
 app = typer.Typer(
     name="maxdisc",
@@ -36,7 +41,7 @@ def _version(asked: bool) -> None:
 @app.callback(invoke_without_command=True)
 def _before(
     context: typer.Context,
-    show_version: Annotated[
+    show_version: Annotated[  # noqa: ARG001  # its callback has answered
         bool,
         typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave."),
     ] = False,
@@ -71,7 +76,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except typer.Abort:
         say_failure("stopped.")
         return INTERRUPTED
-    except typer.BadParameter.__bases__[0] as error:  # click's UsageError, wherever Typer keeps it
+    except UsageError as error:
         where = getattr(getattr(error, "ctx", None), "command_path", "maxdisc")
         say_failure(f"{error.format_message()} ({where} --help shows the usage)")
         return BAD_INPUT

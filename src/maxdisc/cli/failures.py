@@ -20,11 +20,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class CheckFailed(Exception):
+class CheckFailedError(Exception):
     """A check that the user asked for did not hold."""
 
 
-class BadInput(ValueError):
+class BadInputError(ValueError):
     """What the user gave cannot be used; the message says what is wrong and what to do."""
 
 
@@ -35,6 +35,8 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             with warnings.catch_warnings():
+                # A command that has something to say of them takes this over.
+                warnings.showwarning = lambda *_, **__: None
                 result = function(*args, **kwargs)
                 sys.stdout.flush()
                 return result
@@ -57,7 +59,7 @@ def _end(error: BaseException) -> NoReturn:
         raise typer.Exit(INTERRUPTED)
     if os.environ.get("MAXDISC_DEBUG"):
         traceback.print_exception(error)
-    if isinstance(error, CheckFailed):
+    if isinstance(error, CheckFailedError):
         say_failure(str(error))
         raise typer.Exit(CHECK_FAILED)
     told = _told(error)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from maxdisc.cli.failures import BadInput, CheckFailed, command
+from maxdisc.cli.failures import BadInputError, CheckFailedError, command
 from maxdisc.cli.options import (
     DATA,
     OUTPUT,
@@ -40,7 +40,11 @@ def evaluate(
     min_accuracy: Annotated[
         Optional[float],  # noqa: UP045
         typer.Option(
-            "--min-accuracy", metavar="A", min=0.0, max=1.0, help="Exit with 1 if the accuracy is lower.",
+            "--min-accuracy",
+            metavar="A",
+            min=0.0,
+            max=1.0,
+            help="Exit with 1 if the accuracy is lower.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
@@ -69,7 +73,7 @@ def evaluate(
     speech.say_notes()
     say_json(facts) if json else _show(facts)
     if min_accuracy is not None and facts["accuracy"] < min_accuracy:
-        raise CheckFailed(f"the accuracy, {facts['accuracy']:.4f}, is below {min_accuracy:g}.")
+        raise CheckFailedError(f"the accuracy, {facts['accuracy']:.4f}, is below {min_accuracy:g}.")
 
 
 def _judged(model: LoadedModel, dataset: Dataset, skip_unlabelled: bool, speech: Speech) -> dict[str, Any]:
@@ -107,7 +111,9 @@ def _judged(model: LoadedModel, dataset: Dataset, skip_unlabelled: bool, speech:
             "they count as wrong, and not in the log-loss"
         )
     if len(unknown) and not confusion[:n_classes].any():
-        raise BadInput(f"no label in column {column!r} of {dataset.name} is known to the model, first {first!r}.")
+        raise BadInputError(
+            f"no label in column {column!r} of {dataset.name} is known to the model, first {first!r}."
+        )
     return _figures(confusion, model.classes, loss, unknown)
 
 
@@ -115,11 +121,11 @@ def _label_column(model: LoadedModel, dataset: Dataset) -> str:
     from maxdisc.sources.dataset import require_columns
 
     if model.label is None:
-        raise BadInput(f"{model.path} does not say which column held the labels: name it with --label.")
+        raise BadInputError(f"{model.path} does not say which column held the labels: name it with --label.")
     try:
         require_columns(dataset.names, [model.label], dataset.places[0].name)
     except ValueError as error:
-        raise BadInput(f"{str(error).rstrip('.')}; name the column of labels with --label.") from None
+        raise BadInputError(f"{str(error).rstrip('.')}; name the column of labels with --label.") from None
     return model.label
 
 
@@ -203,7 +209,9 @@ def report(
     label: LabelOption = None,
     data_format: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option("--data-format", help="What the data is, if its name does not say.", rich_help_panel=DATA),
+        typer.Option(
+            "--data-format", help="What the data is, if its name does not say.", rich_help_panel=DATA
+        ),
     ] = None,
     encoding: EncodingOption = "utf-8",
     skip_unlabelled: SkipUnlabelledOption = False,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.cli.failures import BadInput
+from maxdisc.cli.failures import BadInputError
 from maxdisc.cli.speech import Speech
 from maxdisc.matrices import Booleans, Matrix
 from maxdisc.sources import Batch, Dataset, joined
@@ -54,7 +54,7 @@ class LabelledRows:
         try:
             yield
         except ValueError as error:
-            raise BadInput(_ROW.sub(lambda found: self.where(int(found[1])), str(error))) from None
+            raise BadInputError(_ROW.sub(lambda found: self.where(int(found[1])), str(error))) from None
 
 
 @contextmanager
@@ -63,7 +63,7 @@ def located_in(batch: Batch) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        raise BadInput(_ROW.sub(lambda found: batch.where(int(found[1])), str(error))) from None
+        raise BadInputError(_ROW.sub(lambda found: batch.where(int(found[1])), str(error))) from None
 
 
 def read_labelled(
@@ -96,18 +96,24 @@ def read_labelled(
         for batch in dataset.batches([label, *([text] if text else features)]):
             y, kept = unlabelled.sorted_out(batch)
             part = batch if kept.all() else batch.rows(kept)
-            parts.append(part.texts(text) if text else part.matrix if part.matrix is not None else part.numbers(features))
+            parts.append(
+                part.texts(text)
+                if text
+                else part.matrix
+                if part.matrix is not None
+                else part.numbers(features)
+            )
             labels.append(y[kept])
             origin.append((batch.source, batch.first_row + np.flatnonzero(kept)))
             n_rows += len(batch)
             tell(n_rows, dataset.done_bytes)
     unlabelled.settle(dataset.name, n_rows, speech)
-    y = np.concatenate(labels).astype(str)
-    classes = np.unique(y)
+    known: npt.NDArray[np.str_] = np.concatenate(labels).astype(np.str_)
+    classes = np.unique(known)
     if len(classes) < 2:
         only = f"only one class, {classes[0]!r}" if len(classes) else "no labels"
-        raise BadInput(f"column {label!r} of {dataset.name} has {only}: a classifier needs two or more.")
-    return LabelledRows(joined(parts), y, origin)
+        raise BadInputError(f"column {label!r} of {dataset.name} has {only}: a classifier needs two or more.")
+    return LabelledRows(joined(parts), known, origin)
 
 
 class Unlabelled:
@@ -139,10 +145,10 @@ class Unlabelled:
         if not self.count:
             return
         if self.count == n_rows:
-            raise BadInput(f"no row of {name} has a label in column {self.column!r}.")
+            raise BadInputError(f"no row of {name} has a label in column {self.column!r}.")
         counted = f"{self.count:,} of {n_rows:,} rows of {name} have no label in column {self.column!r}"
         if not self.skip:
-            raise BadInput(f"{counted}, first {self.first}: leave them out with --skip-unlabelled.")
+            raise BadInputError(f"{counted}, first {self.first}: leave them out with --skip-unlabelled.")
         speech.note(f"{counted}: left out")
 
 

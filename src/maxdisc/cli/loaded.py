@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,12 @@ import numpy.typing as npt
 
 from maxdisc.artifact import describe, load
 from maxdisc.classifier import MaxDiscClassifier
-from maxdisc.cli.failures import BadInput
+from maxdisc.cli.evidence import Reason, loudest
+from maxdisc.cli.failures import BadInputError
 from maxdisc.cli.labelled import as_wide, located_in
 from maxdisc.fitted import FittedModel
-from maxdisc.matrices import Floats, Matrix, blocks, is_sparse
-from maxdisc.sources import Batch, Dataset, SourceError
+from maxdisc.matrices import Floats, Matrix, is_sparse
+from maxdisc.sources import Batch, Dataset, nearest
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,14 +50,14 @@ class LoadedModel:
     def of(cls, path: Path, text: str | None = None, label: str | None = None) -> LoadedModel:
         """Load a model; ``text`` and ``label`` name columns other than those it was fitted on."""
         if path.is_dir():
-            raise BadInput(f"{path} is a folder, not a model file.")
+            raise BadInputError(f"{path} is a folder, not a model file.")
         if not path.exists():
-            raise BadInput(f"{path} does not exist: fit writes a model file with -o.")
+            raise BadInputError(f"{path} does not exist: fit writes a model file with -o.")
         estimator = load(path)
         about = describe(path).get("about") or {}
         fitted = FittedModel.of(estimator)
         if fitted.before is None and text is not None:
-            raise BadInput(f"{path} is a model of numbers: --text is for models of documents.")
+            raise BadInputError(f"{path} is a model of numbers: --text is for models of documents.")
         column = None if fitted.before is None else text or about.get("text") or "text"
         return cls(path, estimator, fitted, about, column, label or about.get("label"))
 
@@ -89,20 +90,34 @@ class LoadedModel:
         first = dataset.preview()
         sparse = self.text is None and not self.features
         if sparse != (first.matrix is not None):
-            wants = "svmlight rows" if sparse else "documents" if self.text else f"columns such as {self.features[0]!r}"
+            columns = f"columns such as {self.columns[0]!r}" if self.columns else ""
+            wants = "svmlight rows" if sparse else columns
             has = "svmlight rows" if first.matrix is not None else "columns"
-            raise BadInput(f"{self.path} was fitted on {wants}, but {dataset.name} has {has}.")
+            raise BadInputError(f"{self.path} was fitted on {wants}, but {dataset.name} has {has}.")
         self._require_columns(dataset)
         return dataset
 
     def _require_columns(self, dataset: Dataset) -> None:
-        from maxdisc.sources.dataset import require_columns
+        source, names = dataset.places[0].name, dataset.names
+        missing = [column for column in self.columns if column not in set(names)]
+        if not missing:
+            return
+        if self.text is not None:
+            raise BadInputError(
+                f"{source} has no column {self.text!r}{nearest(self.text, names).rstrip('?')}; "
+                "name the column of documents with --text."
+            )
+        shown = ", ".join(map(repr, missing[:3])) + (
+            f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+        )
+        raise BadInputError(
+            f"{self.path.name} was fitted on other columns: {source} has no {shown}{nearest(missing[0], names)}"
+        )
 
-        try:
-            require_columns(dataset.names, self.columns, dataset.places[0].name)
-        except SourceError as error:
-            way_out = "name the column with --text" if self.text else "it was fitted on other columns"
-            raise BadInput(f"{str(error).rstrip('.')}; {self.path.name} needs it: {way_out}.") from None
+    def require_class(self, label: str) -> None:
+        """Raise ``BadInputError`` for a label that the model does not know."""
+        if label not in self.classes:
+            raise BadInputError(f"{self.path} has no class {label!r}{nearest(label, self.classes)}.")
 
     def raw(self, batch: Batch) -> Any:
         """A batch as the model takes it: documents, a table, or a sparse matrix."""
@@ -162,36 +177,8 @@ class Predictions:
         """The probabilities at positions."""
         return np.exp(self.log_probability[np.arange(len(which)), which]).tolist()
 
-    def evidence(self, model: LoadedModel, n: int) -> list[list[tuple[str, float, bool]]]:
-        """For each row the features that spoke loudest for its class against the runner-up.
-
-        Each with its log-odds, and whether the row has any of it. Rows of the same two classes are weighed
-        together: the classes that nobody asks about are not computed.
-        """
+    def reasons(self, model: LoadedModel, n: int) -> list[list[Reason]]:
+        """For each row the features that spoke loudest for its class against the runner-up."""
         decision = model.classifier.decision_
         names = model.fitted.names[decision.columns]
-        out: list[list[tuple[str, float, bool]]] = [[] for _ in range(len(self))]
-        pairs, group = np.unique(np.stack([self.first, self.second]), axis=1, return_inverse=True)
-        table = None if is_sparse(self.X) else np.asarray(self.X, dtype=np.float64)
-        X = self.X if table is None else table
-        for g, pair in enumerate(pairs.T):
-            two = replace(
-                decision,
-                weights=decision.weights[:, pair],
-                baseline=decision.baseline[pair],
-                log_prior=decision.log_prior[pair],
-            )
-            members = np.flatnonzero(group.ravel() == g)
-            for block in blocks(len(members), 2 * len(names)):
-                rows = members[block]
-                parts = two.contributions(X[rows])
-                odds = parts[:, 0] - parts[:, 1]
-                order = np.argsort(-np.abs(odds), axis=1, kind="stable")[:, :n]
-                for row, best, each in zip(rows, order, odds, strict=True):
-                    cells = X[[row]][:, decision.columns[best]]
-                    values = cells.toarray()[0] if is_sparse(cells) else cells[0]
-                    out[row] = [
-                        (str(names[k]), float(each[k]), bool(value != 0))
-                        for k, value in zip(best, values, strict=True)
-                    ]
-        return out
+        return loudest(decision, names, self.X, self.first, self.second, n)

@@ -64,7 +64,7 @@ class ReportFormat(StrEnum):
 DataArgument = Annotated[
     list[str],
     typer.Argument(
-        metavar="DATA...",
+        metavar="DATA",
         help="Files, folders (one document in each file, labelled by its folder), quoted globs, or - for "
         "standard input.",
         show_default=False,

@@ -6,27 +6,29 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import BinaryIO, cast
 
-from maxdisc.cli.failures import BadInput
+from maxdisc.cli.failures import BadInputError
 
 
 def require_writable(output: Path, force: bool, inputs: Sequence[Path | None] = ()) -> None:
-    """Raise ``BadInput`` for an output that must not or cannot be written."""
+    """Raise ``BadInputError`` for an output that must not or cannot be written."""
     if output.is_dir():
-        raise BadInput(f"{output} is a folder: name a file.")
+        raise BadInputError(f"{output} is a folder: name a file.")
     if not output.parent.is_dir():
-        raise BadInput(f"{output.parent} is not a folder: make it first.")
+        raise BadInputError(f"{output.parent} is not a folder: make it first.")
     if not output.exists():
         return
     if any(path is not None and path.exists() and output.samefile(path) for path in inputs):
-        raise BadInput(f"{output} is both input and output: name another output.")
+        raise BadInputError(f"{output} is both input and output: name another output.")
+    if not output.is_file():
+        raise BadInputError(f"{output} is not a file that can be replaced: name another output.")
     if not force:
-        raise BadInput(f"{output} exists: replace it with --force, or name another output.")
+        raise BadInputError(f"{output} exists: replace it with --force, or name another output.")
 
 
 @contextmanager
-def opened_output(output: Path | None) -> Iterator[IO[Any]]:
+def opened_output(output: Path | None) -> Iterator[BinaryIO]:
     """A file that takes its name only once it is whole; None is standard output."""
     if output is None:
         yield sys.stdout.buffer
@@ -35,7 +37,7 @@ def opened_output(output: Path | None) -> Iterator[IO[Any]]:
     from maxdisc.writing import atomic_write
 
     with atomic_write(output) as file:
-        yield file
+        yield cast("BinaryIO", file)
 
 
 def path_of(output: Path | None) -> Path | None:

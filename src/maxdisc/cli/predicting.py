@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from maxdisc.cli.failures import BadInput, command
+from maxdisc.cli.failures import command
 from maxdisc.cli.options import (
-    DATA,
     OUTPUT,
     DataArgument,
     EncodingOption,
@@ -23,6 +22,7 @@ from maxdisc.cli.outputs import opened_output, path_of, require_writable
 from maxdisc.cli.speech import Speech
 
 if TYPE_CHECKING:
+    from maxdisc.cli.evidence import Reason
     from maxdisc.cli.loaded import LoadedModel, Predictions
     from maxdisc.sources import Batch, Dataset
 
@@ -90,8 +90,6 @@ def predict(
     from maxdisc.sources import format_to_write, open_sink
 
     form = format_to_write(target, "jsonl" if json else None)
-    if form == "parquet" and target is None:  # pragma: no cover  # standard output is CSV or JSON Lines
-        raise BadInput("Parquet needs a file: name one with -o.")
     loaded = LoadedModel.of(model, text)
     dataset = loaded.dataset(data, None if format is None else format.value, encoding)
     if target is not None:
@@ -143,20 +141,21 @@ class _Columns:
         for which in (said.first, said.second):
             columns += [said.label(which), said.probability(which)]
         if self.n_explained:
-            evidence = said.evidence(self.model, self.n_explained)
-            columns.append([self._reasons(row) for row in evidence])
+            columns.append([self._written(row) for row in said.reasons(self.model, self.n_explained)])
         if self.probabilities:
             columns += np.exp(said.log_probability).T.tolist()
         return columns
 
-    def _reasons(self, row: list[tuple[str, float, bool]]) -> Any:
+    def _written(self, reasons: list[Reason]) -> Any:
         is_text = self.model.text is not None
         if self.structured:
             return [
-                {"feature": name, "log_odds": odds, **({"present": there} if is_text else {})}
-                for name, odds, there in row
+                {"feature": r.feature, "log_odds": r.log_odds, **({"present": r.present} if is_text else {})}
+                for r in reasons
             ]
-        return ", ".join(f"{'' if there or not is_text else 'no '}{name} {odds:+.2f}" for name, odds, there in row)
+        return ", ".join(
+            f"{'no ' if is_text and not r.present else ''}{r.feature} {r.log_odds:+.2f}" for r in reasons
+        )
 
 
 def _kept(dataset: Dataset, patterns: list[str] | None) -> list[str]:

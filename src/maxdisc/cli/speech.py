@@ -23,8 +23,11 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from maxdisc.wording import visible
+
 # A table that goes to a file must not be cut at the width of no terminal.
 _WIDE = 200
+
 
 def results() -> Console:
     """Where people read results."""
@@ -38,7 +41,7 @@ def say_json(facts: dict[str, Any]) -> None:
 
 def say_failure(text: str) -> None:
     """The one line of a failure."""
-    line = " ".join(text.split())
+    line = visible(text)
     _aside().print(Text.assemble(("maxdisc: ", "bold red"), line), soft_wrap=True)
 
 
@@ -65,7 +68,7 @@ class Speech:
 
     def note(self, text: str) -> None:
         """Remember something to be said."""
-        line = " ".join(text.split())
+        line = visible(text)
         if line not in self._notes:
             self._notes.append(line)
 
@@ -87,7 +90,7 @@ class Speech:
         """
         console = _aside()
         if self.quiet or not console.is_terminal:
-            yield lambda rows, done: None
+            yield lambda *_: None
             return
         bar = [BarColumn(), TaskProgressColumn()] if total else []
         left = [TimeRemainingColumn(compact=True)] if total else [TimeElapsedColumn()]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from maxdisc.cli.failures import BadInput, command
+from maxdisc.cli.failures import BadInputError, command
 from maxdisc.cli.options import (
     DATA,
     LEARNING,
@@ -41,7 +41,9 @@ def fit(
     data: DataArgument,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="MODEL", help="The model file to write.", rich_help_panel=OUTPUT),
+        typer.Option(
+            "--output", "-o", metavar="MODEL", help="The model file to write.", rich_help_panel=OUTPUT
+        ),
     ],
     text: TextOption = None,
     label: LabelOption = None,
@@ -63,11 +65,15 @@ def fit(
     skip_unlabelled: SkipUnlabelledOption = False,
     family: Annotated[
         Family,
-        typer.Option(help="The densities; auto: poisson for words, gaussian for tables.", rich_help_panel=LEARNING),
+        typer.Option(
+            help="The densities; auto: poisson for words, gaussian for tables.", rich_help_panel=LEARNING
+        ),
     ] = Family.auto,
     n_features: Annotated[
         str,
-        typer.Option(metavar="K", help="auto (on folds), all, a number, or a share.", rich_help_panel=LEARNING),
+        typer.Option(
+            metavar="K", help="auto (on folds), all, a number, or a share.", rich_help_panel=LEARNING
+        ),
     ] = "auto",
     smoothing: Annotated[
         str, typer.Option(metavar="S", help="auto (on folds) or pseudo-rows.", rich_help_panel=LEARNING)
@@ -88,7 +94,9 @@ def fit(
     ] = Scale.length,
     stop_words: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(metavar="WORDS", help="english, or a file with a word on each line.", rich_help_panel=TEXT),
+        typer.Option(
+            metavar="WORDS", help="english, or a file with a word on each line.", rich_help_panel=TEXT
+        ),
     ] = None,
     min_count: Annotated[
         int, typer.Option(min=1, help="Words found less often are dropped.", rich_help_panel=TEXT)
@@ -106,7 +114,9 @@ def fit(
     ] = None,
     ngrams: Annotated[
         str,
-        typer.Option(metavar="A,B", help="Words in a row, from A to B: 1,2 adds pairs.", rich_help_panel=TEXT),
+        typer.Option(
+            metavar="A,B", help="Words in a row, from A to B: 1,2 adds pairs.", rich_help_panel=TEXT
+        ),
     ] = "1,1",
     moments: Annotated[
         bool,
@@ -155,9 +165,7 @@ def fit(
     from maxdisc.cli.labelled import read_labelled
     from maxdisc.sources import Dataset, guess_roles
 
-    dataset = Dataset(
-        data, format=_value(format), encoding=encoding, text_column=text, label_column=label
-    )
+    dataset = Dataset(data, format=_value(format), encoding=encoding, text_column=text, label_column=label)
     roles = guess_roles(dataset.preview(), label, text, features or (), exclude or ())
     rows = read_labelled(dataset, roles.label, roles.text, roles.features, skip_unlabelled, speech)
     _note_roles(roles, rows, speech)
@@ -224,7 +232,7 @@ def _facts(model: Any, roles: Roles, rows: LabelledRows, output: Path, seconds: 
         "seconds": round(seconds, 3),
     }
     if path is not None:
-        at = path.best_position(classifier.rule)
+        at = path.best_position("one_se" if classifier.rule == "one_se" else "best")
         facts["held_out_accuracy"] = float(path.mean_accuracy[at])
         facts["held_out_standard_error"] = float(path.standard_error[at])
         facts["folds"] = len(path.weight)
@@ -265,7 +273,11 @@ def _note_roles(roles: Roles, rows: LabelledRows, speech: Speech) -> None:
         speech.note(", ".join(parts) + "; change with " + ", ".join(flags))
     for reason in dict.fromkeys(reason for _, reason in roles.left_out):
         names = [name for name, why in roles.left_out if why == reason]
-        why = reason if len(names) == 1 else reason.replace("it holds", "they hold").replace("it numbers", "they number")
+        why = (
+            reason
+            if len(names) == 1
+            else reason.replace("it holds", "they hold").replace("it numbers", "they number")
+        )
         speech.note(f"left out: {_some(names)} ({why})")
 
 
@@ -286,13 +298,13 @@ def _number_or_word(written: str, flag: str, words: tuple[str, ...] = (), real: 
     try:
         return float(written) if real or not written.lstrip("+-").isdigit() else int(written)
     except ValueError:
-        raise BadInput(f"{flag} takes {', '.join([*words, 'or a number'])}, got {written!r}.") from None
+        raise BadInputError(f"{flag} takes {', '.join([*words, 'or a number'])}, got {written!r}.") from None
 
 
 def _ngrams(written: str) -> tuple[int, int]:
     low, _, high = written.replace("-", ",").partition(",")
     if not (low.strip().isdigit() and (high or low).strip().isdigit()):
-        raise BadInput(f"--ngrams takes two numbers, such as 1,2, got {written!r}.")
+        raise BadInputError(f"--ngrams takes two numbers, such as 1,2, got {written!r}.")
     return int(low), int(high or low)
 
 
@@ -303,8 +315,8 @@ def _stop_words(written: str | None) -> Any:
         return "english"
     path = Path(str(written))
     if not path.is_file():
-        raise BadInput(f"--stop-words takes english or a file of words, and there is no file {written}.")
+        raise BadInputError(f"--stop-words takes english or a file of words, and there is no file {written}.")
     try:
         return sorted(set(path.read_text(encoding="utf-8").split()))
     except UnicodeDecodeError:
-        raise BadInput(f"{path} is not UTF-8.") from None
+        raise BadInputError(f"{path} is not UTF-8.") from None

@@ -41,23 +41,23 @@ class Batch:
 
     Parameters
     ----------
-    table : pyarrow.Table
-        Cells as the file has them.
-    source : str
-        What messages call the file.
-    first_row : int
-        The number of the first row in its file; rows count from 1, without the row of names.
-    matrix : sparse matrix, optional
-        The numbers, where the file holds them so (svmlight).
+        table : pyarrow.Table
+            Cells as the file has them.
+        source : str
+            What messages call the file.
+        first_row : int
+            The number of the first row in its file; rows count from 1, without the row of names.
+        matrix : sparse matrix, optional
+            The numbers, where the file holds them so (svmlight).
 
     Examples
     --------
-    >>> import pyarrow as pa
-import scipy.sparse as sp
-    >>> from maxdisc.sources import Batch
-    >>> batch = Batch(pa.table({"size": ["3", "n/a"], "kind": ["ham", ""]}), "mail.csv", first_row=41)
-    >>> batch.where(1), batch.labels("kind").tolist(), batch.numbers(["size"])["size"].to_pylist()
-    ('mail.csv row 42', ['ham', None], [3.0, None])
+        >>> import pyarrow as pa
+    import scipy.sparse as sp
+        >>> from maxdisc.sources import Batch
+        >>> batch = Batch(pa.table({"size": ["3", "n/a"], "kind": ["ham", ""]}), "mail.csv", first_row=41)
+        >>> batch.where(1), batch.labels("kind").tolist(), batch.numbers(["size"])["size"].to_pylist()
+        ('mail.csv row 42', ['ham', None], [3.0, None])
     """
 
     table: pa.Table

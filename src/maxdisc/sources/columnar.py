@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Collection, Iterator
-from typing import BinaryIO, cast
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -19,9 +19,9 @@ _MOST_ROWS = 2**16
 
 def open_parquet(stream: Stream, place: Place, columns: Collection[str] | None = None) -> Opened:
     """Begin to read a Parquet file; one that cannot be read out of order is copied to disk first."""
-    source = stream.bytes
+    source: Any = stream.bytes
     if place.once or stream.compressed:
-        source = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115  # it goes when it is closed
+        source = tempfile.TemporaryFile()  # noqa: SIM115  # it goes when it is closed
         with stream.trouble():
             shutil.copyfileobj(stream.bytes, source)
         source.seek(0)

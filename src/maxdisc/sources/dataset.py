@@ -17,7 +17,7 @@ from maxdisc.sources.svmlight import open_svmlight
 
 
 class Dataset:
-    """Rows to be read in batches, from whatever the arguments name.
+    r"""Rows to be read in batches, from whatever the arguments name.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Dataset:
     >>> import pathlib, tempfile
     >>> from maxdisc.sources import Dataset
     >>> path = pathlib.Path(tempfile.mkdtemp(), "mail.csv")
-    >>> _ = path.write_text("body,kind\\nhello there,ham\\ncheap pills,spam\\n")
+    >>> _ = path.write_text("body,kind\nhello there,ham\ncheap pills,spam\n")
     >>> data = Dataset([str(path)])
     >>> data.names
     ['body', 'kind']
@@ -207,7 +207,9 @@ def require_columns(names: Sequence[str], wanted: Collection[str], source: str) 
     have = set(names)
     missing = [name for name in wanted if name not in have]
     if missing:
-        shown = ", ".join(map(repr, missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+        shown = ", ".join(map(repr, missing[:5])) + (
+            f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+        )
         raise SourceError(f"{source} has no column {shown}{nearest(missing[0], names)}.")
     if len(have) < len(names):
         asked = set(wanted)

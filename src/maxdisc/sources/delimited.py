@@ -25,7 +25,9 @@ def open_delimited(stream: Stream, columns: Collection[str] | None = None, tabs:
     """
     header = _header_record(stream)
     delimiter = "\t" if tabs else _delimiter(header)
-    cells = next(csv.reader(io.StringIO(decoded(header, f"{stream.name}, the row of names")), delimiter=delimiter))
+    cells = next(
+        csv.reader(io.StringIO(decoded(header, f"{stream.name}, the row of names")), delimiter=delimiter)
+    )
     names = [cell.strip() or f"column {i}" for i, cell in enumerate(cells, 1)]
     wanted = [i for i, name in enumerate(names) if columns is None or name in columns]
     return Opened(names, _tables(stream, names, wanted, delimiter))
@@ -43,7 +45,9 @@ def _header_record(stream: Stream) -> bytes:
             record += more
     # Old Macs ended lines with a carriage return alone; then this is the whole file.
     if record.count(b"\r") > 1 and not record.endswith(b"\n"):
-        raise SourceError(f"{stream.name} ends its lines with a carriage return alone: convert it to newlines.")
+        raise SourceError(
+            f"{stream.name} ends its lines with a carriage return alone: convert it to newlines."
+        )
     return record
 
 
@@ -59,6 +63,11 @@ def _tables(stream: Stream, names: list[str], wanted: list[int], delimiter: str)
     # Columns are called by position, as names may come twice.
     positions = [str(i) for i in range(len(names))]
     ragged: list[pyarrow.csv.InvalidRow] = []
+
+    def remember(row: pyarrow.csv.InvalidRow) -> str:
+        ragged.append(row)
+        return "error"
+
     with stream.trouble():
         try:
             reader = pyarrow.csv.open_csv(
@@ -70,7 +79,7 @@ def _tables(stream: Stream, names: list[str], wanted: list[int], delimiter: str)
                 parse_options=pyarrow.csv.ParseOptions(
                     delimiter=delimiter,
                     newlines_in_values=True,
-                    invalid_row_handler=lambda row: ragged.append(row) or "error",
+                    invalid_row_handler=remember,
                 ),
                 convert_options=pyarrow.csv.ConvertOptions(
                     include_columns=[positions[i] for i in wanted],
@@ -90,11 +99,9 @@ def _explained(name: str, error: pa.ArrowInvalid, ragged: list[pyarrow.csv.Inval
         row = ragged[0]
         begins = row.text if len(row.text) <= _SHOWN else row.text[:_SHOWN] + "..."
         fields = "1 field" if row.actual_columns == 1 else f"{row.actual_columns} fields"
-        return SourceError(
-            f"{name} row {row.number}: {fields}, expected {row.expected_columns}: {begins!r}."
-        )
+        return SourceError(f"{name} row {row.number}: {fields}, expected {row.expected_columns}: {begins!r}.")
     if "straddl" in str(error):
         return SourceError(
-            f"{name} has a row longer than {BATCH_BYTES // 2**20} MiB: is there a quote (\") that never ends?"
+            f'{name} has a row longer than {BATCH_BYTES // 2**20} MiB: is there a quote (") that never ends?'
         )
     return SourceError(f"{name}: {' '.join(str(error).split())}")

@@ -97,7 +97,9 @@ def _named_by(argument: str, asked: str | None) -> Iterable[Place]:
         found = [Path(name) for name in sorted(glob.glob(argument, recursive=True))]
         if not found:
             raise SourceError(f"no file matches {argument!r}.")
-        return [p for path in found for p in (_in_folder(path, asked) if path.is_dir() else [_file(path, asked)])]
+        return [
+            p for path in found for p in (_in_folder(path, asked) if path.is_dir() else [_file(path, asked)])
+        ]
     raise SourceError(f"{argument} does not exist{_alternative(path)}.")
 
 

@@ -179,7 +179,9 @@ def described(batch: Batch, position: int) -> Column:
                 sum(" " in w.strip() for w in words) > len(words) / 2,
             )
     elif pa.types.is_boolean(kind) or pa.types.is_integer(kind):
-        values = array.cast(pa.float64(), safe=False) if not pa.types.is_boolean(kind) else array.cast(pa.uint8())
+        values = (
+            array.cast(pa.float64(), safe=False) if not pa.types.is_boolean(kind) else array.cast(pa.uint8())
+        )
     elif pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         values = array.cast(pa.float64(), safe=False)
     else:
@@ -219,7 +221,9 @@ def _features(columns: Sequence[Column], wanted: Sequence[str]) -> tuple[list[st
         elif column.kind == "number":
             used.append(column.name)
         else:
-            left_out.append((column.name, "it holds text" if column.kind == "text" else "it holds no numbers"))
+            left_out.append(
+                (column.name, "it holds text" if column.kind == "text" else "it holds no numbers")
+            )
     return used, left_out
 
 
@@ -259,4 +263,3 @@ def nearest(name: str, names: Sequence[str]) -> str:
 def _listed(names: Sequence[str]) -> str:
     shown = ", ".join(names[:_LISTED])
     return f"it has {shown}" + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
-

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -59,7 +60,7 @@ def _explained(cells: list[bytes], name: str, first_row: int, error: Exception) 
                 shown = cell[:40].decode("utf-8", "replace")
                 return SourceError(f"{name} row {row}: {shown!r} is not index:value.")
         indices = [int(cell.split(b":")[0]) for cell in line.split() if not cell.lower().startswith(b"qid")]
-        if any(b <= a for a, b in zip(indices, indices[1:], strict=False)):
+        if any(b <= a for a, b in pairwise(indices)):
             return SourceError(f"{name} row {row}: indices must increase from left to right.")
         if indices and indices[-1] > np.iinfo(np.int32).max:
             return SourceError(f"{name} row {row}: index {indices[-1]} is too large.")

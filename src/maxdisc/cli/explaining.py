@@ -1,13 +1,13 @@
-"""``rank``, ``explain`` and ``info``: what a model has learnt, and why it says what it says."""
+"""``explain``: why one document or row gets its label."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import sys
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from maxdisc.cli.failures import BadInput, command
+from maxdisc.cli.failures import BadInputError, command
 from maxdisc.cli.options import (
     DATA,
     OUTPUT,
@@ -18,7 +18,7 @@ from maxdisc.cli.options import (
     ModelArgument,
     TextOption,
 )
-from maxdisc.cli.speech import Speech, marked, results, say_json, size_of
+from maxdisc.cli.speech import marked, results, say_json
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -30,87 +30,13 @@ _SHOWN_CHARACTERS = 1500
 
 
 @command
-def rank(
-    model: ModelArgument,
-    n: Annotated[int, typer.Option("-n", metavar="N", min=1, help="How many features.", rich_help_panel=OUTPUT)] = 20,
-    label: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(
-            "--class", metavar="LABEL", help="What sets this class apart from all others.", rich_help_panel=OUTPUT
-        ),
-    ] = None,
-    json: JsonOption = False,
-) -> None:
-    """List the features that tell the classes apart, best first.
-
-    [bold]Examples[/]
-
-    maxdisc rank topics.maxdisc
-
-    maxdisc rank topics.maxdisc --class sci.space -n 10
-    """
-    Speech()
-    from maxdisc.cli.loaded import LoadedModel
-    from maxdisc.ranking import ranking_table
-
-    loaded = LoadedModel.of(model)
-    table = ranking_table(loaded.fitted, n=n, per_class=n)
-    if label is None:
-        rows = [
-            {"feature": f.feature, "score": f.score, "class": str(f.label), "direction": int(f.direction)}
-            for f in table
-        ]
-    else:
-        _require_class(loaded, label)
-        rows = [
-            {"feature": feature, "score": divergence, "class": label, "direction": direction}
-            for feature, direction, divergence in table.of_class(label, n)
-        ]
-    if json:
-        say_json({"model": str(model), "kept": loaded.classifier.n_selected_, "features": rows})
-    else:
-        _show_ranking(loaded, rows, label)
-
-
-def _require_class(model: LoadedModel, label: str) -> None:
-    from maxdisc.sources import nearest
-
-    if label not in model.classes:
-        raise BadInput(f"{model.path} has no class {label!r}{nearest(label, model.classes)}.")
-
-
-def _show_ranking(model: LoadedModel, rows: list[dict[str, Any]], label: str | None) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from maxdisc.wording import visible
-
-    out = results()
-    kept, of = model.classifier.n_selected_, model.classifier.n_features_in_
-    what = "words" if model.text is not None else "features"
-    title = f"what sets {label} apart from all other classes" if label else f"{kept:,} {what} kept of {of:,}"
-    out.print(Text(title, style="bold"), soft_wrap=True)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("", justify="right", style="dim")
-    table.add_column(what[:-1], overflow="ellipsis", no_wrap=True)
-    table.add_column("divergence", justify="right")
-    table.add_column("more in" if label is None else "the class has")
-    for number, row in enumerate(rows, 1):
-        more = row["direction"] > 0
-        if label is None:
-            says = Text(visible(row["class"])) if more else Text(f"all but {visible(row['class'])}", style="red")
-        else:
-            says = Text("more" if more else "less", style="green" if more else "red")
-        table.add_row(str(number), Text(visible(row["feature"])), f"{row['score']:.4g}", says)
-    out.print(table)
-
-
-@command
 def explain(
     model: ModelArgument,
     document: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Argument(metavar="[TEXT]", help="The document itself; - reads standard input.", show_default=False),
+        typer.Argument(
+            metavar="[TEXT]", help="The document itself; - reads standard input.", show_default=False
+        ),
     ] = None,
     data: Annotated[
         Optional[str],  # noqa: UP045
@@ -118,15 +44,28 @@ def explain(
     ] = None,
     row: Annotated[
         int,
-        typer.Option("--row", metavar="N", min=1, help="Its number; the first below the names is 1.", rich_help_panel=DATA),
+        typer.Option(
+            "--row",
+            metavar="N",
+            min=1,
+            help="Its number; the first below the names is 1.",
+            rich_help_panel=DATA,
+        ),
     ] = 1,
     text: TextOption = None,
     format: FormatOption = None,  # noqa: A002
     encoding: EncodingOption = "utf-8",
-    n: Annotated[int, typer.Option("-n", metavar="N", min=1, help="How many features.", rich_help_panel=OUTPUT)] = 12,
+    n: Annotated[
+        int, typer.Option("-n", metavar="N", min=1, help="How many features.", rich_help_panel=OUTPUT)
+    ] = 12,
     against: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option("--against", metavar="LABEL", help="Weigh against this class, not the runner-up.", rich_help_panel=OUTPUT),
+        typer.Option(
+            "--against",
+            metavar="LABEL",
+            help="Weigh against this class, not the runner-up.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     json: JsonOption = False,
 ) -> None:
@@ -140,14 +79,13 @@ def explain(
 
     maxdisc explain tumour.maxdisc --data test.csv --row 3
     """
-    Speech()
     from maxdisc.cli.loaded import LoadedModel
     from maxdisc.odds import log_odds
 
     loaded = LoadedModel.of(model, text)
     where, raw, posterior = _one_row(loaded, document, data, row, format, encoding)
     if against is not None:
-        _require_class(loaded, against)
+        loaded.require_class(against)
     evidence = log_odds(loaded.fitted, raw, n=n, second=_as_label(loaded, against))
     if json:
         say_json(
@@ -184,17 +122,17 @@ def _one_row(
     encoding: str,
 ) -> tuple[str, Any, dict[str, float]]:
     """Where the row is from, what the model takes, and the probability of each class."""
-    import sys
-
     import numpy as np
 
     if (document is None) == (data is None):
-        raise BadInput("name one thing to explain: a text, or a file with --data FILE --row N.")
+        raise BadInputError("name one thing to explain: a text, or a file with --data FILE --row N.")
     if document is not None:
         if model.text is None:
-            raise BadInput(f"{model.path} is a model of numbers: explain a row with --data FILE --row N.")
+            raise BadInputError(
+                f"{model.path} is a model of numbers: explain a row with --data FILE --row N."
+            )
         where = "standard input" if document == "-" else "the text"
-        raw: Any = [sys.stdin.read() if document == "-" else document]
+        raw: Any = [_standard_input(encoding) if document == "-" else document]
         log_p = model.estimator.predict_log_proba(raw)[0]
     else:
         dataset = model.dataset([str(data)], None if format is None else format.value, encoding)
@@ -207,13 +145,18 @@ def _one_row(
                 break
             left -= len(batch)
         else:
-            raise BadInput(f"{dataset.name} has {row - left:,} rows: there is no row {row:,}.")
+            raise BadInputError(f"{dataset.name} has {row - left:,} rows: there is no row {row:,}.")
     return where, raw, dict(zip(model.classes, np.exp(log_p).tolist(), strict=True))
 
 
-def _show_evidence(
-    model: LoadedModel, evidence: LogOdds, posterior: dict[str, float], raw: Any
-) -> None:
+def _standard_input(encoding: str) -> str:
+    try:
+        return sys.stdin.buffer.read().decode(encoding)
+    except UnicodeDecodeError as error:
+        raise BadInputError(f"standard input: {error}; say another --encoding.") from None
+
+
+def _show_evidence(model: LoadedModel, evidence: LogOdds, posterior: dict[str, float], raw: Any) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -279,35 +222,4 @@ def _readable(text: str) -> str:
     """What stands between words, without anything that moves the cursor; lines stay lines."""
     from maxdisc.wording import visible
 
-    return "\n".join((" " if line[:1].isspace() else "") + visible(line) + (" " if line[-1:].isspace() and line.strip() else "") for line in text.split("\n"))
-
-
-@command
-def info(model: ModelArgument, json: JsonOption = False) -> None:
-    """Tell what a model file holds, without loading the model.
-
-    [bold]Example[/]
-
-    maxdisc info topics.maxdisc
-    """
-    Speech()
-    if not model.exists():
-        raise BadInput(f"{model} does not exist.")
-    from maxdisc.artifact import describe
-
-    facts = {"file": str(model), "bytes": model.stat().st_size, **describe(model)}
-    if json:
-        say_json(facts)
-    else:
-        _show_info(facts)
-
-
-def _show_info(facts: dict[str, Any]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table.grid(padding=(0, 2))
-    for name, value in facts.items():
-        table.add_row(Text(name, style="bold"), Text(str(value)))
-    results().print(table)
-    _ = size_of
+    return "".join(c if c in " \n" else visible(c) or " " for c in text)
