@@ -25,11 +25,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         from maxdisc.cli.app import run
     except ModuleNotFoundError as error:
-        if error.name not in ("typer", "rich"):
+        package = str(error.name).partition(".")[0]
+        if package not in ("typer", "rich"):
             raise
         print(
-            f"maxdisc: the command line needs {error.name}, which is not installed: "
-            "pip install 'maxdisc[cli]'",
+            f"maxdisc: the command line needs {package}, which is not installed: pip install 'maxdisc[cli]'",
             file=sys.stderr,
         )
         return 2

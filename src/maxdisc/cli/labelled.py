@@ -111,7 +111,7 @@ def read_labelled(
     known: npt.NDArray[np.str_] = np.concatenate(labels).astype(np.str_)
     classes = np.unique(known)
     if len(classes) < 2:
-        only = f"only one class, {classes[0]!r}" if len(classes) else "no labels"
+        only = f"only one class, {str(classes[0])!r}" if len(classes) else "no labels"
         raise BadInputError(f"column {label!r} of {dataset.name} has {only}: a classifier needs two or more.")
     return LabelledRows(joined(parts), known, origin)
 

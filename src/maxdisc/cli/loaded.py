@@ -111,7 +111,8 @@ class LoadedModel:
             f" and {len(missing) - 3} more" if len(missing) > 3 else ""
         )
         raise BadInputError(
-            f"{self.path.name} was fitted on other columns: {source} has no {shown}{nearest(missing[0], names)}"
+            f"{self.path.name} was fitted on other columns: {source} has no {shown}"
+            f"{nearest(missing[0], [name for name in names if name not in self.columns])}"
         )
 
     def require_class(self, label: str) -> None:
@@ -133,8 +134,9 @@ class LoadedModel:
 
     def predicted(self, batch: Batch) -> Predictions:
         """What the model says of each row."""
+        raw = self.raw(batch)
         with located_in(batch):
-            X = self.fitted.rows(self.raw(batch))
+            X = self.fitted.rows(raw)
             return Predictions.of(X, self.classifier.predict_log_proba(X), self.classes)
 
 

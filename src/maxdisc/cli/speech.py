@@ -52,7 +52,8 @@ def _aside() -> Console:
 class Speech:
     """What one command says beside its results: notes, and how far it is.
 
-    Notes are held back until the data has proved good, so that a failure is one line and nothing else.
+    Notes are held back until the data has proved good, and where nobody watches until the work is done, so
+    that a failure is one line and nothing else.
 
     Parameters
     ----------
@@ -72,8 +73,10 @@ class Speech:
         if line not in self._notes:
             self._notes.append(line)
 
-    def say_notes(self) -> None:
-        """Say what was noted so far."""
+    def say_notes(self, done: bool = True) -> None:
+        """Say what was noted so far; before the work is done, only on a terminal."""
+        if not done and not sys.stderr.isatty():
+            return
         if not self.quiet:
             for note in self._notes:
                 _aside().print(Text(note, style="dim"), soft_wrap=True)

@@ -169,7 +169,7 @@ def fit(
     roles = guess_roles(dataset.preview(), label, text, features or (), exclude or ())
     rows = read_labelled(dataset, roles.label, roles.text, roles.features, skip_unlabelled, speech)
     _note_roles(roles, rows, speech)
-    speech.say_notes()
+    speech.say_notes(done=False)
     with speech.progress("fitting") as tell:
         tell(len(rows), 0)
         model = _fitted(rows, roles, learning, words)

@@ -15,6 +15,7 @@ from maxdisc.sources.streams import decoded
 #: Written like this, without regard to case, a number is missing.
 MISSING = ("", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "?")
 _TRUE, _FALSE = ("true",), ("false",)
+_NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$"
 _SHOWN = 40
 
 
@@ -112,6 +113,23 @@ def parsed(text: pa.Array) -> pa.Array | None:
         return words.cast(pa.float64())
     except pa.ArrowInvalid:
         return None
+
+
+def share_of_numbers(text: pa.Array) -> float:
+    """How many of the cells that are not missing are numbers, as a share; 0 if all are missing.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from maxdisc.sources.cells import share_of_numbers
+    >>> share_of_numbers(pa.array(["1", "2.5e3", "", "about 3", "-4"]))
+    0.75
+    """
+    words = pc.utf8_lower(pc.utf8_trim_whitespace(text))
+    there = words.filter(pc.invert(pc.is_in(words, pa.array([*MISSING, None], pa.string()))))
+    if not len(there):
+        return 0.0
+    return float(pc.mean(pc.match_substring_regex(there, _NUMBER).cast(pa.uint8())).as_py())
 
 
 def is_written(kind: pa.DataType) -> bool:

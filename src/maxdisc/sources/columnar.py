@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Collection, Iterator
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
 
 from maxdisc.sources.batches import Opened
-from maxdisc.sources.places import Place, SourceError
+from maxdisc.sources.places import SourceError
 from maxdisc.sources.streams import BATCH_BYTES, Stream
 
 _MOST_ROWS = 2**16
 
 
-def open_parquet(stream: Stream, place: Place, columns: Collection[str] | None = None) -> Opened:
-    """Begin to read a Parquet file; one that cannot be read out of order is copied to disk first."""
-    source: Any = stream.bytes
-    if place.once or stream.compressed:
-        source = tempfile.TemporaryFile()  # noqa: SIM115  # it goes when it is closed
-        with stream.trouble():
-            shutil.copyfileobj(stream.bytes, source)
-        source.seek(0)
+def open_parquet(stream: Stream, columns: Collection[str] | None = None) -> Opened:
+    """Begin to read a Parquet file."""
     try:
-        file = pyarrow.parquet.ParquetFile(source)
+        file = pyarrow.parquet.ParquetFile(stream.seekable())
     except (pa.ArrowInvalid, OSError) as error:
         raise SourceError(f"{stream.name} is not a whole Parquet file: {_first_sentence(error)}") from None
     names = list(file.schema_arrow.names)

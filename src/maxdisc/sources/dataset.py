@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from itertools import chain
 
 from maxdisc.sources.batches import Batch, Opened
@@ -106,6 +106,8 @@ class Dataset:
                 raise SourceError(f"{place.name} has a row of names, but no rows below it.")
             if place.once:
                 self._begun = chain([first], batches)
+            else:
+                batches.close()
             self._preview = first
         return self._preview
 
@@ -143,7 +145,7 @@ class Dataset:
         if empty:
             raise SourceError(f"{self.name} has no rows.")
 
-    def _batches_of(self, place: Place, columns: Collection[str] | None) -> Iterator[Batch]:
+    def _batches_of(self, place: Place, columns: Collection[str] | None) -> Generator[Batch, None, None]:
         stream = None if place.format == "folder" else Stream(place, self.encoding)
         try:
             opened = self._opened(place, stream, columns)
@@ -190,7 +192,7 @@ class Dataset:
 
 def _open(form: str, place: Place, stream: Stream, columns: Collection[str] | None) -> Opened:
     if form == "parquet":
-        return open_parquet(stream, place, columns)
+        return open_parquet(stream, columns)
     if form == "jsonl":
         return open_jsonl(stream, columns)
     if form == "svmlight":

@@ -11,11 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from maxdisc.sources.batches import Batch
-from maxdisc.sources.cells import as_text, is_written, parsed
+from maxdisc.sources.cells import as_text, is_written, parsed, share_of_numbers
 from maxdisc.sources.places import SourceError
 
 LABEL_NAMES = ("label", "labels", "class", "target", "topic", "category", "y")
 ID_NAMES = ("id", "index", "idx", "row", "rowid", "row_id", "unnamed: 0", "column 1")
+#: With so many numbers among its values a column is meant to be of numbers.
+MOSTLY = 0.9
 _FEW = 50
 _LISTED = 8
 
@@ -168,6 +170,9 @@ def described(batch: Batch, position: int) -> Column:
     if is_written(kind):
         text = as_text(array, name, batch.where)
         values = parsed(text)
+        if values is None and share_of_numbers(text) >= MOSTLY:
+            # Better to be told of the few that are wrong than to lose the column.
+            return Column(name, "number", 0, len(array))
         if values is None:
             words = [w for w in text.to_pylist() if w]
             return Column(
@@ -194,7 +199,10 @@ def described(batch: Batch, position: int) -> Column:
 
 def _guess_text(columns: Sequence[Column]) -> str | None:
     texts = [c for c in columns if c.kind == "text" and c.spaced and c.length >= 12 and not c.few]
-    texts = texts or [c for c in columns if c.kind == "text" and c.spaced and c.length >= 30]
+    if not texts:
+        # Repeated phrases are categories where there are numbers beside them, and else documents after all.
+        least = 30 if any(c.kind == "number" and not c.identifies for c in columns) else 0
+        texts = [c for c in columns if c.kind == "text" and c.spaced and c.length >= least]
     return max(texts, key=lambda c: c.length).name if texts else None
 
 

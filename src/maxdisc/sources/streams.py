@@ -7,11 +7,13 @@ import codecs
 import gzip
 import io
 import lzma
+import shutil
 import sys
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO, cast
 
 from maxdisc.sources.places import Place, SourceError
 
@@ -39,6 +41,7 @@ class Stream:
 
     def __init__(self, place: Place, encoding: str) -> None:
         self.name = place.name
+        self._copy: IO[bytes] | None = None
         raw = cast(BinaryIO, sys.stdin.buffer if place.path is None else open(place.path, "rb"))  # noqa: SIM115
         self._raw = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(Any, raw))
         self.bytes: io.BufferedReader = self._decompressed()
@@ -58,6 +61,17 @@ class Stream:
         with self.trouble():
             return self.bytes.peek(HEAD_BYTES)
 
+    def seekable(self) -> IO[bytes]:
+        """The bytes as a file that can be read out of order; a stream is copied to disk first."""
+        if self._raw.seekable() and not self.compressed:
+            return self._raw
+        # It goes when it is closed, together with the stream.
+        self._copy = tempfile.TemporaryFile()
+        with self.trouble():
+            shutil.copyfileobj(self.bytes, self._copy)
+        self._copy.seek(0)
+        return self._copy
+
     def position(self) -> int:
         """How many bytes of the file have been read; 0 for a stream without positions."""
         try:
@@ -67,6 +81,8 @@ class Stream:
 
     def close(self) -> None:
         """Close the file; standard input is left open."""
+        if self._copy is not None:
+            self._copy.close()
         if self._raw is not sys.stdin.buffer:
             self._raw.close()
 
