@@ -28,6 +28,7 @@ PUBLIC = {
     "maxdisc.selection": ["SelectionPath", "size_grid"],
     "maxdisc.explain": ["Explanation"],
     "maxdisc.datasets": ["load_docstrings"],
+    "maxdisc.sources": ["Batch", "Dataset", "guess_roles", "joined", "matching", "nearest", "open_sink"],
     "maxdisc.testing": ["check_family", "check_divergence", "check_moments", "check_rows", "random_data"],
 }  # fmt: skip
 

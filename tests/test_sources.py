@@ -243,7 +243,7 @@ class TestTrouble:
             ("a.csv", b"a,b\n1,2\n3\n", "row 2: 1 field, expected 2: '3'"),
             ("a.csv", b"a,b\n1,2\n3,4,5\n", "row 2: 3 fields, expected 2"),
             ("a.csv", b'a,b\n1,"x\ny"\n\n3,4,5\n', "row 2: 3 fields"),
-            ("a.csv", b"a,b\n1,2\n3,caf\xe9\n", "row 2, column 'b': byte 0xe9 is not UTF-8: try --encoding latin-1"),
+            ("a.csv", b"a,b\n1,2\n3,caf\xe9\n", "row 2, column 'b': byte 0xe9 is not UTF-8: try"),
             ("a.csv", b"caf\xe9,b\n1,2\n", "row of names: byte 0xe9 is not UTF-8"),
             ("a.csv", "a,b\n1,2\n".encode("utf-16"), "try --encoding utf-16"),
             ("a.csv", b"a,b\r1,2\r3,4\r", "carriage return"),
@@ -270,7 +270,7 @@ class TestTrouble:
     def test_a_row_that_never_ends(self, tmp_path, monkeypatch):
         monkeypatch.setattr("maxdisc.sources.delimited.BATCH_BYTES", 2**20)
         path = write(tmp_path / "a.csv", 'a,b\n1,2\n3,"' + "x,y\n" * 2**20)
-        with pytest.raises(SourceError, match="a quote .* that never ends"):
+        with pytest.raises(SourceError, match=r"a quote .* that never ends"):
             everything(path)
 
     def test_huge_fields_and_nul_bytes_are_text(self, tmp_path):
@@ -333,7 +333,9 @@ class TestRoles:
         assert self.roles(body=bodies, kind=["a", "b"] * 4, text="body").guessed == ("label",)
 
     def test_tables(self):
-        numbers = dict(id=range(8), x=np.arange(8) / 3, flag=[True, False] * 4, city=["Rome", "Oslo"] * 4)
+        numbers = {
+            "id": range(8), "x": np.arange(8) / 3, "flag": [True, False] * 4, "city": ["Rome", "Oslo"] * 4,
+        }  # fmt: skip
         roles = self.roles(**numbers, Class=["1", "2"] * 4)
         assert (roles.label, roles.text, roles.features) == ("Class", None, ("x", "flag"))
         assert dict(roles.left_out) == {"id": "it numbers the rows", "city": "it holds text"}
@@ -359,7 +361,7 @@ class TestRoles:
             self.roles(x=[1.0, 2.0, 3.0, 4.0], kind=["a", "b", "a", "b"], **asked)
 
     def test_nothing_looks_like_a_label(self):
-        with pytest.raises(SourceError, match="cannot tell which column of .* say --label"):
+        with pytest.raises(SourceError, match=r"cannot tell which column of .* say --label"):
             self.roles(x=np.arange(9) / 7, z=np.arange(9) / 3)
 
     def test_patterns(self):

@@ -147,7 +147,7 @@ def test_another_text_column(run, files, tmp_path):
     (tmp_path / "other.csv").write_text(text)
     refused = run("predict", files / "topics.maxdisc", tmp_path / "other.csv")
     assert refused.code == 2
-    assert "name the column of documents with --text" in refused.err
+    assert "name the one that does with --text" in refused.err
     done = run("predict", files / "topics.maxdisc", tmp_path / "other.csv", "--text", "message")
     assert done.out == run("predict", files / "topics.maxdisc", files / "test.csv").out
 

@@ -60,7 +60,8 @@ def test_version():
 @pytest.mark.parametrize("package", ["typer", "rich"])
 def test_without_the_extra_the_pip_line_is_shown(package):
     done = python(
-        f"import sys; sys.modules[{package!r}] = None; from maxdisc.cli import main; sys.exit(main(['--help']))"
+        f"import sys; sys.modules[{package!r}] = None\n"
+        "from maxdisc.cli import main; sys.exit(main(['--help']))"
     )
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
@@ -70,7 +71,8 @@ def test_without_the_extra_the_pip_line_is_shown(package):
 def test_without_pyarrow_the_pip_line_is_shown(files, tmp_path):
     arguments = ["fit", str(files / "train.csv"), "-o", str(tmp_path / "m")]
     done = python(
-        f"import sys; sys.modules['pyarrow'] = None; from maxdisc.cli import main; sys.exit(main({arguments}))"
+        "import sys; sys.modules['pyarrow'] = None\n"
+        f"from maxdisc.cli import main; sys.exit(main({arguments}))"
     )
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
@@ -122,6 +124,18 @@ def wait_for(condition):
             return
         time.sleep(0.05)
     raise AssertionError("it never happened")
+
+
+def test_stopped_while_waiting_for_more(files):
+    running = begun("predict", files / "topics.maxdisc", "-", "--format", "csv")
+    with running:
+        running.stdin.write((files / "test.csv").read_bytes())
+        running.stdin.flush()
+        time.sleep(4)  # until it waits; were it earlier, the end would be the same
+        running.send_signal(signal.SIGINT)
+        wait_for(lambda: running.poll() is not None)
+        assert running.stderr.read().decode() == "maxdisc: stopped.\n"
+    assert running.returncode == 130
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])

@@ -25,7 +25,7 @@ BAD_DATA = {
     "folder without files": (lambda d: (d / "hollow").mkdir() or d / "hollow", [], "folder without files"),
     "empty file": (lambda d: write(d, ""), [], "data.csv is empty"),
     "header only": (lambda d: write(d, "body,topic\n"), [], "no rows"),
-    "missing column": (lambda d: write(d, TEXT), ["--label", "topci"], "no column 'topci': did you mean 'topic'?"),
+    "missing column": (lambda d: write(d, TEXT), ["--label", "topci"], "'topci': did you mean 'topic'?"),
     "missing text column": (lambda d: write(d, TEXT), ["--text", "bdoy"], "did you mean 'body'?"),
     "one class": (
         lambda d: write(d, TEXT.replace(",spam", ",ham")),

@@ -51,7 +51,7 @@ def _show_info(facts: dict[str, Any]) -> None:
             f"{classifier['n_selected']:,} kept of {classifier['n_features']:,}",
         ),
         ("settings", ", ".join(f"{k}={v}" for k, v in changed.items()) or "all as usual"),
-        ("learns on", "yes" if classifier["moments"] else "no (written with --no-moments)"),
+        ("goes on learning", "yes" if classifier["moments"] else "no (written with --no-moments)"),
     ]
     if "rows" in about:
         sources = shortened(", ".join(map(str, about.get("sources", []))), 160)

@@ -60,9 +60,10 @@ def loudest(
     >>> from maxdisc.cli.evidence import loudest
     >>> X, y = np.array([[3.0, 0.0], [0.0, 2.0]]), np.array(["a", "b"])
     >>> model = MaxDiscClassifier("poisson", n_features="all", smoothing=1.0).fit(X, y)
-    >>> reasons = loudest(model.decision_, np.array(["up", "down"]), X, np.array([0, 1]), np.array([1, 0]), 1)
-    >>> [reason[0].feature for reason in reasons]
-    ['up', 'down']
+    >>> names = np.array(["up", "down"])[model.decision_.columns]
+    >>> reasons = loudest(model.decision_, names, X, np.array([0, 1]), np.array([1, 0]), 1)
+    >>> [(reason.feature, reason.present) for (reason,) in reasons]
+    [('up', True), ('up', False)]
     """
     out: list[list[Reason]] = [[] for _ in range(len(first))]
     X = canonical(X) if is_sparse(X) else np.asarray(X, dtype=np.float64)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from maxdisc.cli.loaded import LoadedModel
     from maxdisc.odds import LogOdds
 
+_SHOWN_LINES = 12
 _SHOWN_CHARACTERS = 1500
 
 
@@ -195,31 +196,40 @@ def _show_evidence(model: LoadedModel, evidence: LogOdds, posterior: dict[str, f
 
 
 def _highlighted(model: LoadedModel, document: str, evidence: LogOdds) -> Text:
-    """The document, its words in the colour of the side they speak for."""
+    """The lines of a document in which something speaks, each word in the colour of its side."""
     import re
 
     from rich.text import Text
 
-    from maxdisc.wording import visible
-
     vectorizer = model.estimator[0]
+    pattern, lower = re.compile(vectorizer.token_pattern), vectorizer.lowercase
     loud = dict(zip(evidence.features, evidence.odds, strict=True))
-    shown = document[:_SHOWN_CHARACTERS]
+    lines = [_coloured(line, pattern, lower, loud) for line in document.splitlines() if line.strip()]
+    if len(lines) > _SHOWN_LINES:
+        lines = [line for line in lines if line.spans][:_SHOWN_LINES]
+        lines.append(Text("...", style="dim"))
+    return Text("\n").join(lines)
+
+
+def _coloured(line: str, pattern: Any, lower: bool, loud: dict[str, float]) -> Text:
+    from rich.text import Text
+
+    from maxdisc.wording import shortened, visible
+
     out, end = Text(), 0
-    for found in re.finditer(vectorizer.token_pattern, shown):
-        out.append(_readable(shown[end : found.start()]))
-        word, end = found.group(0), found.end()
-        odds = loud.get(word.lower() if vectorizer.lowercase else word, 0.0)
-        style = "bold green" if odds > 0 else "red" if odds < 0 else "dim"
-        out.append(visible(word), style=style)
-    out.append(_readable(shown[end:]))
-    if len(document) > len(shown):
-        out.append(" ...", style="dim")
-    return out
+    shown = line if len(line) <= _SHOWN_CHARACTERS else shortened(line, _SHOWN_CHARACTERS)
+    for found in pattern.finditer(shown):
+        word = found.group(0)
+        odds = loud.get(word.lower() if lower else word, 0.0)
+        if odds:
+            out.append(_readable(shown[end : found.start()]))
+            out.append(visible(word), style="bold green" if odds > 0 else "red")
+            end = found.end()
+    return out.append(_readable(shown[end:]))
 
 
 def _readable(text: str) -> str:
-    """What stands between words, without anything that moves the cursor; lines stay lines."""
+    """Text without anything that moves the cursor; spaces stay as they are."""
     from maxdisc.wording import visible
 
-    return "".join(c if c in " \n" else visible(c) or " " for c in text)
+    return "".join(c if c.isprintable() else visible(c) or " " for c in text)

@@ -118,14 +118,15 @@ def _judged(model: LoadedModel, dataset: Dataset, skip_unlabelled: bool, speech:
 
 
 def _label_column(model: LoadedModel, dataset: Dataset) -> str:
-    from maxdisc.sources.dataset import require_columns
+    from maxdisc.sources import nearest
 
     if model.label is None:
         raise BadInputError(f"{model.path} does not say which column held the labels: name it with --label.")
-    try:
-        require_columns(dataset.names, [model.label], dataset.places[0].name)
-    except ValueError as error:
-        raise BadInputError(f"{str(error).rstrip('.')}; name the column of labels with --label.") from None
+    if model.label not in dataset.names:
+        raise BadInputError(
+            f"{dataset.places[0].name} has no column {model.label!r}, which held the labels; name the one that "
+            f"does with --label{nearest(model.label, dataset.names)}"
+        )
     return model.label
 
 
@@ -239,8 +240,7 @@ def report(
     import maxdisc.report as reports
 
     about = {**loaded.about, "data": sorted({Path(name).name for name in dataset.formats})}
-    with speech.progress("writing the report") as tell, rows.located():
-        tell(len(rows), 0)
+    with speech.progress(f"evaluating {len(rows):,} rows"), rows.located():
         made = reports.evaluate(loaded.estimator, loaded.fitting(rows.X), rows.y, title=title, about=about)
         content = {"html": made.html, "md": made.markdown, "json": made.json}[written]()
     with opened_output(output) as file:

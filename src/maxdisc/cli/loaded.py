@@ -104,8 +104,8 @@ class LoadedModel:
             return
         if self.text is not None:
             raise BadInputError(
-                f"{source} has no column {self.text!r}{nearest(self.text, names).rstrip('?')}; "
-                "name the column of documents with --text."
+                f"{source} has no column {self.text!r}, which held the documents; name the one that does "
+                f"with --text{nearest(self.text, names)}"
             )
         shown = ", ".join(map(repr, missing[:3])) + (
             f" and {len(missing) - 3} more" if len(missing) > 3 else ""
@@ -118,7 +118,7 @@ class LoadedModel:
     def require_class(self, label: str) -> None:
         """Raise ``BadInputError`` for a label that the model does not know."""
         if label not in self.classes:
-            raise BadInputError(f"{self.path} has no class {label!r}{nearest(label, self.classes)}.")
+            raise BadInputError(f"{self.path} has no class {label!r}{nearest(label, self.classes)}")
 
     def raw(self, batch: Batch) -> Any:
         """A batch as the model takes it: documents, a table, or a sparse matrix."""

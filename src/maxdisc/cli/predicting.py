@@ -73,8 +73,8 @@ def predict(
 ) -> None:
     """Label new rows: label, probability and runner-up, in the order of the rows.
 
-    With --explain the words or features that decided are added, with their log-odds against the runner-up; "no"
-    marks a word whose absence counted.
+    With --explain the words or features that decided are added, with
+    their log-odds against the runner-up; "no" marks a word that is absent.
 
     [bold]Examples[/]
 

@@ -132,8 +132,8 @@ def fit(
 ) -> None:
     """Learn from labelled documents or from a table, and write a model file.
 
-    Which column is the text and which the label is guessed, and the guess is shown; how many features to keep
-    is chosen on folds.
+    Text and label columns are guessed, and the guess is shown.
+    How many features to keep is chosen on folds.
 
     [bold]Examples[/]
 
@@ -170,8 +170,7 @@ def fit(
     rows = read_labelled(dataset, roles.label, roles.text, roles.features, skip_unlabelled, speech)
     _note_roles(roles, rows, speech)
     speech.say_notes(done=False)
-    with speech.progress("fitting") as tell:
-        tell(len(rows), 0)
+    with speech.progress(f"fitting {len(rows):,} rows"):
         model = _fitted(rows, roles, learning, words)
     from maxdisc.artifact import save
 

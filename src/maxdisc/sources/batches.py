@@ -52,12 +52,11 @@ class Batch:
 
     Examples
     --------
-        >>> import pyarrow as pa
-    import scipy.sparse as sp
-        >>> from maxdisc.sources import Batch
-        >>> batch = Batch(pa.table({"size": ["3", "n/a"], "kind": ["ham", ""]}), "mail.csv", first_row=41)
-        >>> batch.where(1), batch.labels("kind").tolist(), batch.numbers(["size"])["size"].to_pylist()
-        ('mail.csv row 42', ['ham', None], [3.0, None])
+    >>> import pyarrow as pa
+    >>> from maxdisc.sources import Batch
+    >>> batch = Batch(pa.table({"size": ["3", "n/a"], "kind": ["ham", ""]}), "mail.csv", first_row=41)
+    >>> batch.where(1), batch.labels("kind").tolist(), batch.numbers(["size"])["size"].to_pylist()
+    ('mail.csv row 42', ['ham', None], [3.0, None])
     """
 
     table: pa.Table

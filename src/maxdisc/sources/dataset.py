@@ -133,7 +133,7 @@ class Dataset:
         wanted = self.names if columns is None else columns
         empty = True
         for place in self.places:
-            rows = self._batches_of(place, wanted)
+            rows: Iterator[Batch] = self._batches_of(place, wanted)
             if self._begun is not None and place is self.places[0]:
                 require_columns(self.names, wanted, place.name)
                 rows, self._begun = self._begun, None
@@ -212,7 +212,7 @@ def require_columns(names: Sequence[str], wanted: Collection[str], source: str) 
         shown = ", ".join(map(repr, missing[:5])) + (
             f" and {len(missing) - 5} more" if len(missing) > 5 else ""
         )
-        raise SourceError(f"{source} has no column {shown}{nearest(missing[0], names)}.")
+        raise SourceError(f"{source} has no column {shown}{nearest(missing[0], names)}")
     if len(have) < len(names):
         asked = set(wanted)
         twice = sorted({name for name in names if names.count(name) > 1} & asked)

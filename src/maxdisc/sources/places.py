@@ -100,7 +100,7 @@ def _named_by(argument: str, asked: str | None) -> Iterable[Place]:
         return [
             p for path in found for p in (_in_folder(path, asked) if path.is_dir() else [_file(path, asked)])
         ]
-    raise SourceError(f"{argument} does not exist{_alternative(path)}.")
+    raise SourceError(f"{argument} does not exist{_alternative(path)}")
 
 
 def _file(path: Path, asked: str | None) -> Place:
@@ -122,8 +122,8 @@ def _in_folder(path: Path, asked: str | None) -> list[Place]:
 def _alternative(path: Path) -> str:
     parent = path.parent
     names = [p.name for p in parent.iterdir()] if parent.is_dir() else []
-    close = difflib.get_close_matches(path.name, names, n=1)
-    return f": did you mean {parent / close[0]}?" if close else ""
+    close = difflib.get_close_matches(path.name, names, n=1, cutoff=0.7)
+    return f": did you mean {parent / close[0]}?" if close else "."
 
 
 def format_of_name(path: Path) -> str | None:

@@ -129,7 +129,7 @@ def guess_roles(
     names = first.table.column_names
     for asked in filter(None, (label, text)):
         if asked not in names:
-            raise SourceError(f"{first.source} has no column {asked!r}{nearest(asked, names)}.")
+            raise SourceError(f"{first.source} has no column {asked!r}{nearest(asked, names)}")
     if text is not None and features:
         raise SourceError("a model is of text or of a table: give --text or --features, not both.")
     columns = [described(first, i) for i in range(len(names))]
@@ -249,13 +249,13 @@ def matching(patterns: Sequence[str], names: Sequence[str], source: str) -> list
         for part in [pattern] if pattern in known else [p.strip() for p in pattern.split(",") if p.strip()]:
             hits = {part} & known or {name for name in known if fnmatch.fnmatchcase(name, part)}
             if not hits:
-                raise SourceError(f"{source} has no column {part!r}{nearest(part, names)}.")
+                raise SourceError(f"{source} has no column {part!r}{nearest(part, names)}")
             found |= hits
     return [name for name in dict.fromkeys(names) if name in found]
 
 
 def nearest(name: str, names: Sequence[str]) -> str:
-    """How a message goes on: the name that was probably meant, or those there are.
+    """How a message ends: with the name that was probably meant, or those there are.
 
     Examples
     --------
@@ -265,7 +265,7 @@ def nearest(name: str, names: Sequence[str]) -> str:
     """
     lower = {n.lower(): n for n in names}
     close = difflib.get_close_matches(name.lower(), lower, n=1)
-    return f": did you mean {lower[close[0]]!r}?" if close else f" ({_listed(names)})"
+    return f": did you mean {lower[close[0]]!r}?" if close else f" ({_listed(names)})."
 
 
 def _listed(names: Sequence[str]) -> str:

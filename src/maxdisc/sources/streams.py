@@ -7,13 +7,19 @@ import codecs
 import gzip
 import io
 import lzma
+import os
+import select
 import shutil
+import signal
 import sys
 import tempfile
+import threading
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, Any
+
+import pyarrow as pa
 
 from maxdisc.sources.places import Place, SourceError
 
@@ -42,12 +48,27 @@ class Stream:
     def __init__(self, place: Place, encoding: str) -> None:
         self.name = place.name
         self._copy: IO[bytes] | None = None
-        raw = cast(BinaryIO, sys.stdin.buffer if place.path is None else open(place.path, "rb"))  # noqa: SIM115
-        self._raw = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(Any, raw))
+        self._waiting: _Waiting | None = None
+        self._raw = self._opened(place)
         self.bytes: io.BufferedReader = self._decompressed()
         self.compressed = self.bytes is not self._raw
         if codecs.lookup(encoding).name not in ("utf-8", "utf-8-sig", "ascii"):
             self.bytes = io.BufferedReader(_Recoded(self.bytes, encoding), HEAD_BYTES)
+
+    def _opened(self, place: Place) -> io.BufferedReader:
+        if place.path is not None and not place.once:
+            return open(place.path, "rb")
+        file: Any = sys.stdin.buffer
+        if place.path is not None:
+            file = open(place.path, "rb", buffering=0)  # noqa: SIM115  # close() closes it
+        try:
+            number = file.fileno()
+        except io.UnsupportedOperation:
+            number = None
+        if number is None or os.name != "posix":
+            return file if isinstance(file, io.BufferedReader) else io.BufferedReader(file)
+        self._waiting = _Waiting(file, number)
+        return io.BufferedReader(self._waiting, HEAD_BYTES)
 
     def _decompressed(self) -> io.BufferedReader:
         head = self._raw.peek(8)
@@ -66,7 +87,7 @@ class Stream:
         if self._raw.seekable() and not self.compressed:
             return self._raw
         # It goes when it is closed, together with the stream.
-        self._copy = tempfile.TemporaryFile()
+        self._copy = tempfile.TemporaryFile()  # noqa: SIM115
         with self.trouble():
             shutil.copyfileobj(self.bytes, self._copy)
         self._copy.seek(0)
@@ -83,7 +104,9 @@ class Stream:
         """Close the file; standard input is left open."""
         if self._copy is not None:
             self._copy.close()
-        if self._raw is not sys.stdin.buffer:
+        if self._waiting is not None:
+            self._waiting.give_up()
+        elif self._raw is not sys.stdin.buffer:
             self._raw.close()
 
     @contextmanager
@@ -95,6 +118,51 @@ class Stream:
             raise SourceError(f"{self.name} is not completely readable: {error}") from None
         except UnicodeError as error:
             raise SourceError(f"{self.name}: {error}; say another --encoding.") from None
+
+
+class _Waiting(io.RawIOBase):
+    """A stream that stops waiting for more after Ctrl-C, or when it is told to.
+
+    pyarrow reads in a thread of its own, and until that has read something the main thread can neither be
+    interrupted nor end. So the wait is for two things: more input, and a byte in a pipe that Python writes
+    when a signal arrives.
+    """
+
+    def __init__(self, file: Any, number: int) -> None:
+        self._file, self._number = file, number
+        self._ended = False
+        self._woken, self._wake = os.pipe()
+        os.set_blocking(self._wake, False)
+        self._main = threading.current_thread() is threading.main_thread()
+        if self._main:
+            pa.enable_signal_handlers(False)  # its own look for Ctrl-C only once there is more
+            self._before = signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._ended:
+            ready, _, _ = select.select([self._number, self._woken], [], [])
+            self._ended = self._woken in ready
+        if self._ended:
+            return 0
+        data = os.read(self._number, len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def give_up(self) -> None:
+        """From now on there is no more."""
+        if self._ended and self._wake < 0:
+            return
+        if self._main:
+            signal.set_wakeup_fd(self._before)
+            pa.enable_signal_handlers(True)
+        self._ended = True
+        os.close(self._wake)
+        self._wake = -1
+        if self._file is not sys.stdin.buffer:
+            self._file.close()
 
 
 class _Recoded(io.RawIOBase):
