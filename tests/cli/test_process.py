@@ -97,7 +97,7 @@ def test_completion():
 
 def test_a_broken_pipe_ends_quietly(files, tmp_path):
     lines = (files / "test.csv").read_text().splitlines()
-    (tmp_path / "long.csv").write_text("\n".join([lines[0], *(lines[1:] * 2000)]))
+    (tmp_path / "long.csv").write_text("\n".join([lines[0], *(lines[1:] * 100)]))
     with subprocess.Popen(
         [*MAXDISC, "predict", str(files / "topics.maxdisc"), str(tmp_path / "long.csv")],
         stdout=subprocess.PIPE,

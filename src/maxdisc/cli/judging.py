@@ -124,8 +124,8 @@ def _label_column(model: LoadedModel, dataset: Dataset) -> str:
         raise BadInputError(f"{model.path} does not say which column held the labels: name it with --label.")
     if model.label not in dataset.names:
         raise BadInputError(
-            f"{dataset.places[0].name} has no column {model.label!r}, which held the labels; name the one that "
-            f"does with --label{nearest(model.label, dataset.names)}"
+            f"{dataset.places[0].name} has no column {model.label!r}, which held the labels; "
+            f"name the one that does with --label{nearest(model.label, dataset.names)}"
         )
     return model.label
 
