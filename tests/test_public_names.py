@@ -12,7 +12,9 @@ import maxdisc
 
 # Names of the design, and where users import them from.
 PUBLIC = {
-    "maxdisc": ["MaxDiscClassifier"],
+    "maxdisc": ["MaxDiscClassifier", "ModelFileError", "load", "save"],
+    "maxdisc.artifact": ["describe"],
+    "maxdisc.writing": ["atomic_write"],
     "maxdisc.families": [
         "Bernoulli", "Beta", "Exponential", "Gamma", "Gaussian", "Geometric", "Hurdle", "Poisson",
         "find_family",
@@ -27,6 +29,17 @@ PUBLIC = {
     "maxdisc.rows": ["ArrayRows", "BatchRows", "HashFolds"],
     "maxdisc.selection": ["SelectionPath", "size_grid"],
     "maxdisc.explain": ["Explanation"],
+    "maxdisc.fitted": ["FittedModel"],
+    "maxdisc.ranking": ["RankingTable"],
+    "maxdisc.odds": ["LogOdds"],
+    "maxdisc.curves": ["DensityCurves"],
+    "maxdisc.measures": ["wilson_interval", "reliability_bins", "confusion_counts", "class_scores"],
+    "maxdisc.wording": ["visible", "shortened", "counted", "listed"],
+    "maxdisc.plots": [
+        "DensityDisplay", "EvidenceDisplay", "PathDisplay", "RankingDisplay", "ReliabilityDisplay",
+    ],
+    "maxdisc.plots.inline": ["inline_svg"],
+    "maxdisc.report": ["Report", "evaluate"],
     "maxdisc.datasets": ["load_docstrings"],
     "maxdisc.sources": ["Batch", "Dataset", "guess_roles", "joined", "matching", "nearest", "open_sink"],
     "maxdisc.testing": ["check_family", "check_divergence", "check_moments", "check_rows", "random_data"],

@@ -45,6 +45,7 @@ from maxdisc.parameters import (
 from maxdisc.rows import ArrayRows, Folds, HashFolds, Rows
 from maxdisc.selection import Choice, FoldModels, Rule, SelectionPath, choose, size_grid
 from maxdisc.smoothing import Smoothing
+from maxdisc.sparse_folds import SparseFoldModels, suits
 from maxdisc.support import Support
 
 # What scikit-learn's validation is to let through; ranges are checked, by column, by the family.
@@ -364,9 +365,11 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
 
     def _fold_models(
         self, rows: Rows, family: Family, plans: Sequence[Folds], classes: npt.NDArray[np.generic]
-    ) -> FoldModels:
-        prior = given_prior(self.prior, classes)
-        return FoldModels.of(rows, family, find_divergence(self.divergence), prior, plans)
+    ) -> FoldModels | SparseFoldModels:
+        prior, divergence = given_prior(self.prior, classes), find_divergence(self.divergence)
+        if isinstance(rows, ArrayRows) and suits(rows, family, divergence):
+            return SparseFoldModels.of(rows, family, prior, plans)
+        return FoldModels.of(rows, family, divergence, prior, plans)
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -379,7 +382,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             self.__dict__.update(before)
             raise
 
-    def _choose(self, models: FoldModels) -> Choice:
+    def _choose(self, models: FoldModels | SparseFoldModels) -> Choice:
         smoothing = given_smoothing(self.smoothing)
         size = given_size(self.n_features, models.n_features)
         return choose(

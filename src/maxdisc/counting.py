@@ -133,6 +133,7 @@ def fold_moments(
     if powers:
         nonzero = None  # zero is then a number like any other
     weight = members.group_weight
+    squares = np.bincount(members.groups // n_classes, members.weights**2, members.n_groups // n_classes)
     return [
         ClassMoments(
             weight[f : f + n_classes],
@@ -140,6 +141,7 @@ def fold_moments(
             None if origin is None else origin[f : f + n_classes],
             None if observed is None else observed[f : f + n_classes],
             None if nonzero is None else nonzero[f // n_classes],
+            float(squares[f // n_classes]),
         )
         for f in range(0, members.n_groups, n_classes)
     ]

@@ -10,7 +10,7 @@ import numpy as np
 
 from maxdisc.densities import ClassDensities, density_blocks
 from maxdisc.families import Family
-from maxdisc.fitted import FittedModel
+from maxdisc.fitted import FittedModel, location
 from maxdisc.matrices import Floats, Integers
 from maxdisc.support import Support
 
@@ -102,7 +102,7 @@ def _curves(feature: str, densities: ClassDensities, k: int, classes: list[str],
     kind = _kind(family.support)
     if not densities.usable[k]:
         return DensityCurves(feature, kind, [], [], [], [], constant=float(densities.level[k]))
-    order = np.argsort(-densities.mean[0, :, k], kind="stable")
+    order = np.argsort(-location(densities)[:, k], kind="stable")
     shown = order if len(order) <= most else np.r_[order[: most - most // 2], order[-(most // 2) :]]
     natural, origin = densities.natural[:, shown, k], densities.origin[k]
     rng = np.random.default_rng(0)

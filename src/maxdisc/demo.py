@@ -17,9 +17,8 @@ from sklearn.naive_bayes import GaussianNB, MultinomialNB
 
 from maxdisc import MaxDiscClassifier
 from maxdisc.datasets import load_docstrings
-from maxdisc.densities import density_blocks
-from maxdisc.divergences import one_vs_rest
 from maxdisc.matrices import Matrix
+from maxdisc.ranking import ranking_table
 
 FOLDS = StratifiedKFold(3, shuffle=True, random_state=0)
 
@@ -98,21 +97,13 @@ def run(task: Task, say: Callable[[str], None] = print) -> dict[str, float]:
 
 
 def top_features(model: MaxDiscClassifier, names: Any, n: int) -> dict[str, list[str]]:
-    """For the largest classes, the kept features that set them apart most; a minus: by being low.
-
-    What a class has more of is easier to read than what it lacks, and comes first.
-    """
-    family, columns = model.families_[0][0], model.decision_.columns
-    apart = np.empty((len(model.classes_), len(columns)))
-    higher = np.empty(apart.shape, dtype=np.bool_)
-    for block, densities in density_blocks(family, model.moments_, model.smoothing_, columns=columns):
-        apart[:, block] = one_vs_rest(densities)
-        higher[:, block] = densities.mean[0] > densities.rest.mean[0]
-    out = {}
-    for c in np.argsort(-model.class_prior_, kind="stable")[:8]:
-        best = np.lexsort([-apart[c], ~higher[c]])[:n]
-        out[str(model.classes_[c])] = [f"{'' if higher[c, k] else '-'}{names[columns[k]]}" for k in best]
-    return out
+    """For the largest classes, the kept features that set them apart most; a minus: by being low."""
+    table = ranking_table(model, names)
+    largest = model.classes_[np.argsort(-model.class_prior_, kind="stable")[:8]]
+    return {
+        str(label): [f"{'' if sign > 0 else '-'}{name}" for name, sign, _ in table.of_class(label, n)]
+        for label in largest
+    }
 
 
 def main() -> None:

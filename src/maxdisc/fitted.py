@@ -11,8 +11,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from maxdisc.classifier import MaxDiscClassifier
+from maxdisc.densities import ClassDensities
 from maxdisc.families import Family
-from maxdisc.matrices import Matrix
+from maxdisc.matrices import Floats, Matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +78,20 @@ class FittedModel:
 
     def rows(self, X: Any) -> Matrix:
         """Raw rows or documents, as the classifier takes them."""
-        return X if self.before is None else self.before.transform(X)
+        rows = X if self.before is None else self.before.transform(X)
+        return rows if hasattr(rows, "shape") else np.asarray(rows, dtype=np.float64)
+
+
+def location(densities: ClassDensities) -> Floats:
+    """How much of each feature each class has, shape (C, D), for comparing classes.
+
+    The mean of x where x is among the family's statistics (the second, for an atom and a tail), else of its
+    first statistic, such as log x.
+    """
+    probe = np.array([0.25, 0.75])
+    with np.errstate(all="ignore"):
+        of_x = [np.array_equal(statistic, probe) for statistic in densities.family.statistics(probe)]
+    return densities.mean[of_x.index(True) if True in of_x else 0]
 
 
 def _names(classifier: MaxDiscClassifier, before: Pipeline | None) -> npt.ArrayLike:

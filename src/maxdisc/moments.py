@@ -35,6 +35,8 @@ class ClassMoments:
         Weight of the observed cells, where some are missing; without it every cell is observed.
     nonzero : ndarray of shape (D,), optional
         Weight of the cells that are not zero, over all classes.
+    squares : float, optional
+        Sum of the squared weights of the rows, from which their effective number follows.
 
     Examples
     --------
@@ -54,6 +56,7 @@ class ClassMoments:
     origin: Floats | None = None
     observed: Floats | None = None
     nonzero: Floats | None = None
+    squares: float | None = None
 
     @classmethod
     def zero(cls, n_statistics: int, n_classes: int, n_features: int) -> ClassMoments:
@@ -62,6 +65,7 @@ class ClassMoments:
             np.zeros(n_classes),
             np.zeros((n_statistics, n_classes, n_features)),
             nonzero=np.zeros(n_features),
+            squares=0.0,
         )
 
     @property
@@ -79,6 +83,11 @@ class ClassMoments:
         """Weight of the observed cells, shape (C, D), or (C, 1) where nothing is missing."""
         return self.weight[:, None] if self.observed is None else self.observed
 
+    @property
+    def n_rows(self) -> float:
+        """How many rows of equal weight would tell as much; 0 if that is not known."""
+        return float(self.weight.sum()) ** 2 / self.squares if self.squares else 0.0
+
     def __add__(self, other: ClassMoments) -> ClassMoments:
         if not isinstance(other, ClassMoments):
             return NotImplemented
@@ -91,7 +100,12 @@ class ClassMoments:
             return other if self._empty else self
         sums, origin = merged(self._parts, other._parts)
         return ClassMoments(
-            self.weight + other.weight, sums, origin, self._observed_sum(other), self._nonzero_sum(other)
+            self.weight + other.weight,
+            sums,
+            origin,
+            self._observed_sum(other),
+            self._nonzero_sum(other),
+            None if self.squares is None or other.squares is None else self.squares + other.squares,
         )
 
     @property
@@ -136,6 +150,7 @@ class ClassMoments:
             sums=self.sums[:, one],
             origin=None if self.origin is None else self.origin[one],
             observed=None if self.observed is None else self.observed[one],
+            squares=None,
         )
 
     def select(self, columns: slice | Integers) -> ClassMoments:
@@ -156,6 +171,7 @@ class ClassMoments:
             weight=self.weight * factor,
             sums=self.sums * factor[:, None],
             observed=None if self.observed is None else self.observed * factor[:, None],
+            squares=None,
         )
 
     def reindexed(self, positions: Integers, n_classes: int) -> ClassMoments:

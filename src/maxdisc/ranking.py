@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from maxdisc.densities import density_blocks
 from maxdisc.divergences import one_vs_rest
-from maxdisc.fitted import FittedModel
+from maxdisc.fitted import FittedModel, location
 from maxdisc.matrices import Booleans, Floats, Integers
 
 # How many features of each class a table remembers unless told.
@@ -180,7 +180,7 @@ def _apart(fitted: FittedModel, columns: Integers) -> Iterator[tuple[slice, Floa
     for block, densities in density_blocks(
         fitted.family, model.moments_, model.smoothing_, model.class_prior_, columns
     ):
-        yield block, one_vs_rest(densities), densities.mean[0] > densities.rest.mean[0]
+        yield block, one_vs_rest(densities), location(densities) > location(densities.rest)
 
 
 def _first_of_each_class(fitted: FittedModel, size: int) -> _PerClass:

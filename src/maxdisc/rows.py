@@ -91,6 +91,22 @@ class HashFolds:
         return (row_hashes(X) % np.uint64(self.count)).astype(np.intp)
 
 
+@dataclass(frozen=True, eq=False)
+class FirstFolds:
+    """The first ``count`` of some folds; the rows of the others are always trained on."""
+
+    folds: Folds
+    count: int
+
+    @property
+    def leaves_out(self) -> bool:
+        return self.folds.leaves_out
+
+    def of(self, X: Matrix, start: int) -> Integers:
+        fold = self.folds.of(X, start)
+        return np.where(fold < self.count, fold, ALWAYS_TRAINING)
+
+
 def row_hashes(X: Matrix) -> npt.NDArray[np.uint64]:
     """A 64-bit hash of the non-zero cells of each row, shape (N,).
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -14,11 +14,13 @@ from maxdisc.divergences import Divergence
 from maxdisc.families import Family
 from maxdisc.matrices import Floats, Integers
 from maxdisc.moments import ClassMoments, exclusive_totals
-from maxdisc.rows import Folds, Rows
+from maxdisc.rows import FirstFolds, Folds, Rows
 from maxdisc.smoothing import Smoothing
 
 Rule = Literal["best", "one_se"]
 
+# Held-out rows by which smoothings are compared: accuracies that differ by 1 % are then told apart.
+ENOUGH_ROWS = 2000
 # Up to so many, the sum of the other folds is added up anew each time, which takes the least memory.
 MANY_FOLDS = 11
 
@@ -118,19 +120,6 @@ class SelectionPath:
         """
         return int(self.sizes[self.best_position(rule)])
 
-    def joined(self, other: SelectionPath) -> SelectionPath:
-        """This path with the further sizes of another of the same folds."""
-        sizes = np.r_[self.sizes, other.sizes]
-        order = np.argsort(sizes, kind="stable")
-        return SelectionPath(
-            sizes[order],
-            np.hstack([self.accuracy, other.accuracy])[:, order],
-            np.hstack([self.log_loss, other.log_loss])[:, order],
-            self.weight,
-            self.n_rows,
-            self.smoothing,
-        )
-
 
 def size_grid(n_features: int, n_small: int = 16, ratio: float = 1.25) -> Integers:
     """Every small number of features, then ever larger steps, up to all of them.
@@ -219,16 +208,33 @@ class FoldModels:
             return self.rows.moments(self.family)[0]
         return ClassMoments.total(self.parts[0])
 
-    def path(self, sizes: Integers, smoothing: Smoothing) -> SelectionPath:
-        """Sweep the held-out rows of every fold."""
+    def first_folds(self, n_rows: float) -> int:
+        """How many folds, of all plans, it takes to hold out so many rows (of equal weight); or all."""
+        held = [part.n_rows for folds, parts in self._plans for part in parts[: folds.count]]
+        return min(int(np.searchsorted(np.cumsum(held), n_rows)) + 1, len(held))
+
+    def paths(
+        self, sizes: Integers, smoothings: Sequence[Smoothing], n_folds: int | None = None
+    ) -> list[SelectionPath]:
+        """Sweep the held-out rows of every fold, or of the first so many, for each smoothing."""
+        return [self.path(sizes, smoothing, n_folds) for smoothing in smoothings]
+
+    def path(self, sizes: Integers, smoothing: Smoothing, n_folds: int | None = None) -> SelectionPath:
+        """Sweep the held-out rows of every fold, or of the first so many."""
         sweeps: list[Sweep] = []
-        for folds, parts in zip(self.plans, self.parts, strict=True):
+        for folds, parts in self._plans:
+            if n_folds is not None:
+                folds, n_folds = FirstFolds(folds, min(n_folds, folds.count)), max(0, n_folds - folds.count)
             training_of = _training_of(parts)
             decision_of = partial(self._decision, training_of, sizes, smoothing)
             for fold, counted in enumerate(self.rows.sweep(decision_of, sizes, folds)):
                 if any(part.weight.any() for f, part in enumerate(parts) if f != fold):
                     sweeps.append(counted)
         return SelectionPath.of(sizes, sweeps, smoothing)
+
+    @property
+    def _plans(self) -> list[tuple[Folds, list[ClassMoments]]]:
+        return list(zip(self.plans, self.parts, strict=True))
 
     def _decision(
         self,
@@ -250,29 +256,41 @@ def _training_of(parts: list[ClassMoments]) -> Callable[[int], ClassMoments]:
     return lambda fold: ClassMoments.total(part for f, part in enumerate(parts) if f != fold)
 
 
-def choose(
-    models: FoldModels, smoothings: Sequence[Smoothing], sizes: Integers, rule: Rule = "best"
-) -> Choice:
+class Trials(Protocol):
+    """Models that can be tried on folds: :class:`FoldModels`, or whatever does the same faster."""
+
+    def first_folds(self, n_rows: float) -> int:
+        """How many folds it takes to hold out so many rows (of equal weight); or all."""
+
+    def paths(
+        self, sizes: Integers, smoothings: Sequence[Smoothing], n_folds: int | None = None
+    ) -> list[SelectionPath]:
+        """Sweep the held-out rows of every fold, or of the first so many, for each smoothing."""
+
+
+def choose(models: Trials, smoothings: Sequence[Smoothing], sizes: Integers, rule: Rule = "best") -> Choice:
     """The best smoothing, and the number of features that the rule picks on its path.
+
+    First every smoothing is tried at some of the sizes, on as many folds as it takes to tell them apart; then
+    the best of them at all sizes, and more finely around the best one, on all folds.
 
     Parameters
     ----------
-    models : FoldModels
+    models : Trials
         What is fitted and tried on the folds.
     smoothings : sequence of Smoothing
-        Candidates, compared on some of the sizes; ties go to the earlier one.
+        Candidates; ties go to the earlier one.
     sizes : ndarray of shape (S,)
-        Numbers of features to try; where there are several, the best one's neighbourhood is then tried
-        more finely.
+        Numbers of features to try.
     rule : {"best", "one_se"}
         How K is picked; see :meth:`SelectionPath.best_size`.
     """
-    coarse = sizes if len(smoothings) == 1 else np.union1d(sizes[::4], sizes[-1:])
-    paths = [models.path(coarse, smoothing) for smoothing in smoothings]
-    best = max(paths, key=lambda path: path.mean_accuracy.max())
-    if len(coarse) < len(sizes):
-        best = models.path(sizes, best.smoothing)
-    further = between(best.sizes, best.best_position(rule))
-    if len(further):
-        best = best.joined(models.path(further, best.smoothing))
+    if len(smoothings) == 1 and len(sizes) == 1:
+        (best,) = models.paths(sizes, smoothings)
+    else:
+        coarse = np.union1d(sizes[::4], sizes[-1:])
+        paths = models.paths(coarse, smoothings, models.first_folds(ENOUGH_ROWS))
+        first = max(paths, key=lambda path: path.mean_accuracy.max())
+        finer = np.union1d(sizes, between(coarse, first.best_position(rule)))
+        (best,) = models.paths(finer, (first.smoothing,))
     return Choice(best.smoothing, best.best_size(rule), best)

@@ -162,6 +162,8 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
             limit if isinstance(limit, numbers.Integral) else limit * number
             for limit in (self.min_df, self.max_df)
         )
+        if number == 0:
+            raise ValueError("there are no documents to learn a vocabulary from.")
         if high < low:
             raise ValueError(f"max_df={self.max_df!r} is fewer documents than min_df={self.min_df!r}.")
         keep = (n_documents >= max(low, 1)) & (n_documents <= high) & (n_times >= self.min_count)
@@ -191,7 +193,7 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
         if self.max_features is not None:
             _require_integer("max_features", self.max_features, 1)
         for name, value in (("min_df", self.min_df), ("max_df", self.max_df)):
-            if not isinstance(value, numbers.Integral) and not 0 <= value <= 1 or value < 0:
+            if value < 0 or (value > 1 and not isinstance(value, numbers.Integral)):
                 raise ValueError(
                     f"{name} must be an int (documents) or a float from 0.0 to 1.0 (share), got {value!r}."
                 )

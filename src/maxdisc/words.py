@@ -17,6 +17,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from maxdisc.matrices import Integers, Matrix
+from maxdisc.threads import in_threads, n_threads
 
 #: So many characters are counted at a time.
 BATCH = 2**22
@@ -184,10 +185,12 @@ class CompiledTerms:
     def __init__(self, rule: WordRule) -> None:
         if rule.shortest is None:
             raise ValueError(f"words by the pattern {rule.pattern!r} cannot be counted by compiled code.")
+        from maxdisc.kernels.words import EMPTY
+
         self._rule = rule
         self._shortest = rule.shortest
         self._n = 0
-        self._slots = np.full(2**16, -1, dtype=np.int32)
+        self._slots = np.full(2**16, EMPTY)
         self._hashes = np.empty(2**15, dtype=np.uint64)
         self._ends = np.zeros(2**15 + 1, dtype=np.int64)
         self._pool = np.empty(2**18, dtype=np.uint8)
@@ -208,7 +211,7 @@ class CompiledTerms:
         indices = np.empty(room * high, dtype=np.int32)
         counts = np.empty(room * high, dtype=np.int32)
         tokens = np.empty(int(np.diff(starts).max(initial=0)) // 2 + 2, dtype=np.int32)
-        self._usage[: self._n, 2] = -1
+        self._usage[: self._n, 2] = 0
         done = 0
         while done < len(documents):
             self._make_room(int(starts[done + 1] - starts[done]), high)
@@ -247,9 +250,9 @@ class CompiledTerms:
             self._pool, 2 * int(self._ends[self._n]) + (length + 1) * (high * (high + 1) // 2 + 1)
         )
         if self._slots.size < 2 * terms:
-            from maxdisc.kernels.words import refill
+            from maxdisc.kernels.words import EMPTY, refill
 
-            self._slots = np.full(1 << (2 * terms - 1).bit_length(), -1, dtype=np.int32)
+            self._slots = np.full(1 << (2 * terms - 1).bit_length(), EMPTY)
             refill(self._slots, self._hashes, self._n)
 
     def _take(self, terms: Sequence[bytes]) -> Integers:
@@ -424,8 +427,6 @@ def _count_in_threads(
     batches: Iterator[list[str]], rule: WordRule, keep: bool
 ) -> tuple[CompiledTerms, list[Counts]]:
     """Every thread counts into terms of its own; they are merged in the end."""
-    from maxdisc.kernels.compiling import in_threads, n_threads
-
     tables = [CompiledTerms(rule) for _ in range(n_threads())]
     rounds: list[list[Counts]] = []
     while some := list(islice(batches, len(tables))):

@@ -128,10 +128,11 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``format``, ``maxdisc`` (the version that wrote it), ``about``, ``bytes``, ``tensors`` (dtype, shape
-        and bytes by name) and ``steps``: one dict for each step of a pipeline, or just one, with ``name``
-        (None outside a pipeline), ``kind``, ``parameters`` (as stored) and, for a classifier, ``classes``,
-        ``n_features``, ``n_selected`` and ``moments`` (whether ``partial_fit`` can go on).
+        ``format``, ``maxdisc`` (the version that wrote it), ``about``, ``kind`` ("classifier", "vectorizer"
+        or "pipeline"), ``bytes``, ``tensors`` (dtype, shape and bytes by name) and ``steps``: one dict for
+        each step of a pipeline, or just one, with ``name`` (None outside a pipeline), ``kind``,
+        ``parameters`` (as stored) and, for a classifier, ``classes``, ``n_features``, ``n_selected`` and
+        ``moments`` (whether ``partial_fit`` can go on).
 
     Examples
     --------
@@ -149,16 +150,19 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     """
     with _named(path):
         container = _opened(path)
+        model = container.document["model"]
+        steps = [_facts(step, container) for step in steps_of(model)]
         return {
             "format": container.document["format"],
             "maxdisc": container.document["maxdisc"],
             "about": container.document["about"],
+            "kind": model["kind"],
             "bytes": len(container.buffer),
             "tensors": {
                 name: {"dtype": e.dtype.name, "shape": list(e.shape), "bytes": e.end - e.begin}
                 for name, e in container.entries.items()
             },
-            "steps": [_facts(step, container) for step in steps_of(container.document["model"])],
+            "steps": steps,
         }
 
 

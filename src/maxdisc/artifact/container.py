@@ -227,4 +227,5 @@ def _require_all_of(entries: Iterable[Entry], start: int, end: int) -> None:
 
 def short(value: Any) -> str:
     """How a message shows what a file says: on one line, and not all of it."""
-    return reprlib.repr(value)
+    text = reprlib.repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

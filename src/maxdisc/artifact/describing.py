@@ -114,7 +114,7 @@ def _lasting(parameters: dict[str, Any]) -> dict[str, Any]:
     lasting = dict(parameters)
     if not isinstance(parameters.get("cv", 5), str | numbers.Integral):
         n_splits = getattr(parameters["cv"], "n_splits", None)
-        lasting["cv"] = int(n_splits) if isinstance(n_splits, numbers.Integral) else 5
+        lasting["cv"] = max(2, int(n_splits)) if isinstance(n_splits, numbers.Integral) else 5
     if not isinstance(parameters.get("random_state"), numbers.Integral | None):
         lasting["random_state"] = None
     return lasting

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
@@ -18,9 +19,11 @@ from maxdisc.smoothing import Smoothing
 # Arrays of str_ give every label the room of the longest: beyond this many characters labels are objects, so
 # that no file asks for much more memory than it has bytes.
 MOST_CHARACTERS = 2**20
+# Lists in lists: far more than any parameter has, and far fewer than exhaust the stack of who prints them.
+DEEPEST = 32
 
 
-def encoded(value: Any, functions: Mapping[str, Any], what: str) -> Any:
+def encoded(value: Any, functions: Mapping[str, Any], what: str, depth: int = DEEPEST) -> Any:
     """A value as JSON; everything but plain values is an object of one key that says what it is.
 
     Parameters
@@ -31,10 +34,14 @@ def encoded(value: Any, functions: Mapping[str, Any], what: str) -> Any:
         What else may be written, by name only.
     what : str
         How a message calls the value.
+    depth : int
+        How many levels it may have.
     """
+    if depth == 0:
+        raise ModelFileError(f"{what} cannot be saved: it is nested too deeply.")
 
     def each(values: Any) -> list[Any]:
-        return [encoded(v, functions, what) for v in values]
+        return [encoded(v, functions, what, depth - 1) for v in values]
 
     if value is None or isinstance(value, bool | str):
         return value
@@ -55,29 +62,31 @@ def encoded(value: Any, functions: Mapping[str, Any], what: str) -> Any:
     if isinstance(value, set | frozenset):
         return {"set": sorted(each(value), key=repr)}
     if isinstance(value, Mapping):
-        return {"mapping": [each(item) for item in value.items()]}
+        return {"mapping": each([list(item) for item in value.items()])}
     if hasattr(value, "__array__") and np.ndim(value) == 1:
         return {"array": each(np.asarray(value).tolist())}
+    shown = getattr(value, "__name__", short(value))
     raise ModelFileError(
-        f"{what}={short(value)} cannot be saved: pass functions={{'a name': it}} to save, and again to load."
+        f"{what}={shown} cannot be saved: pass functions={{'a name': it}} to save, and again to load."
     )
 
 
-def decoded(node: Any, functions: Mapping[str, Any]) -> Any:
+def decoded(node: Any, functions: Mapping[str, Any], depth: int = DEEPEST) -> Any:
     """The value that :func:`encoded` wrote; raise :class:`ModelFileError` for anything else."""
+    if depth == 0:
+        raise ModelFileError("it has a value that is nested too deeply.")
     if node is None or isinstance(node, bool | str | int | float):
         return node
     if isinstance(node, list):
-        return [decoded(value, functions) for value in node]
+        return [decoded(value, functions, depth - 1) for value in node]
     if isinstance(node, dict) and len(node) == 1:
         ((kind, content),) = node.items()
         if kind == "function":
             return _supplied(content, functions)
         if kind in _KINDS:
-            try:
-                return _KINDS[kind](decoded(content, functions))
-            except (KeyError, TypeError, ValueError, OverflowError):
-                pass
+            inner = decoded(content, functions, depth)
+            with suppress(KeyError, TypeError, ValueError, OverflowError):
+                return _KINDS[kind](inner)
     raise ModelFileError(f"it has a value that this version does not know: {short(node)}.")
 
 

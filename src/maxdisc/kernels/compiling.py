@@ -1,17 +1,13 @@
-"""How kernels are compiled, and how many of them run at once."""
+"""How kernels are compiled."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 
 def kernel(function: Function) -> Function:
@@ -24,25 +20,7 @@ def kernel(function: Function) -> Function:
     return cast(Function, compiled)
 
 
-#: For small functions that kernels are made of.
-inlined: Any = numba.njit(inline="always", error_model="numpy")
-
-
-def n_threads() -> int:
-    """How many threads to use: ``MAXDISC_NUM_THREADS``, ``OMP_NUM_THREADS``, or one for each usable core."""
-    for name in ("MAXDISC_NUM_THREADS", "OMP_NUM_THREADS"):
-        if (value := os.environ.get(name, "")).isdecimal() and int(value) > 0:
-            return int(value)
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on macOS and Windows
-        return os.cpu_count() or 1
-
-
-def in_threads(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """``function`` of every item, in order; side by side where there is more than one thread."""
-    threads = min(n_threads(), len(items))
-    if threads < 2:
-        return [function(item) for item in items]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(function, items))
+def inlined(function: Function) -> Function:
+    """For the small functions that kernels are made of."""
+    compiled: Any = numba.njit(inline="always", error_model="numpy")(function)
+    return cast(Function, compiled)

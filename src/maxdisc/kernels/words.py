@@ -2,11 +2,11 @@
 
 A table of terms is five arrays that only their owner (:class:`maxdisc.words.CompiledTerms`) makes and grows:
 
-``slots``   term number, or -1; a power of two of them, at most half full
-``hashes``  hash of each term
+``slots``   term number and upper half of its hash, or EMPTY; a power of two of them, at most half full
+``hashes``  hash of each term, for when the slots become too few
 ``ends``    term t is ``pool[ends[t]:ends[t + 1]]``
 ``pool``    the bytes of all terms, one after the other, with room for what is being read
-``usage``   for each term: rows it occurs in, times it occurs, and where its latest count stands
+``usage``   for each term: rows it occurs in, times it occurs, and one past where its latest count stands
 
 A kernel that might run out of room in the next document returns before it; the caller makes room and goes on.
 """
@@ -20,6 +20,10 @@ import numpy as np
 from maxdisc.kernels.compiling import inlined, kernel
 
 PRIME = np.uint64(0x100000001B3)
+EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
+TAG = np.uint64(0xFFFFFFFF00000000)
+NUMBER = np.uint64(0x00000000FFFFFFFF)
+ONE = np.uint64(1)
 SPACE = np.uint8(32)
 
 
@@ -30,51 +34,61 @@ def _mixed(state: Any, byte: Any) -> Any:
 
 
 @inlined
-def _find(slots: Any, hashes: Any, ends: Any, pool: Any, start: Any, stop: Any, state: Any) -> Any:
-    """The slot of the term whose bytes are ``pool[start:stop]``, or the empty one where it belongs."""
-    mask = np.uint64(slots.size - 1)
-    slot = (state ^ (state >> np.uint64(32))) & mask
-    while True:
-        term = slots[slot]
-        if term < 0:
-            return slot
-        if hashes[term] == state and ends[term + 1] - ends[term] == stop - start:
-            at = ends[term]
-            k = start
-            while k < stop and pool[k] == pool[at]:
-                k += 1
-                at += 1
-            if k == stop:
-                return slot
-        slot = (slot + np.uint64(1)) & mask
-
-
-@inlined
 def _number(
     slots: Any, hashes: Any, ends: Any, pool: Any, n_terms: Any, start: Any, stop: Any, state: Any
 ) -> Any:
     """The number of the term ``pool[start:stop]``, which is ``n_terms`` if it was new and is now known."""
-    slot = _find(slots, hashes, ends, pool, start, stop, state)
-    term = slots[slot]
-    if term >= 0:
-        return np.int64(term)
-    slots[slot] = n_terms
-    hashes[n_terms] = state
-    ends[n_terms + 1] = stop
-    return np.int64(n_terms)
+    mask = np.uint64(slots.size - 1)
+    tag = state & TAG
+    slot = (state ^ (state >> np.uint64(32))) & mask
+    while True:
+        entry = slots[slot]
+        if entry == EMPTY:
+            slots[slot] = tag | np.uint64(n_terms)
+            hashes[n_terms] = state
+            ends[n_terms + 1] = stop
+            return np.uint64(n_terms)
+        if entry & TAG == tag:
+            term = entry & NUMBER
+            at = np.uint64(ends[term])
+            if np.uint64(ends[term + np.uint64(1)]) - at == stop - start:
+                k = start
+                while k < stop and pool[k] == pool[at]:
+                    k += np.uint64(1)
+                    at += np.uint64(1)
+                if k == stop:
+                    return term
+        slot = (slot + np.uint64(1)) & mask
+
+
+@inlined
+def _counted(term: Any, row: Any, filled: Any, usage: Any, indices: Any, counts: Any) -> Any:
+    """Count a term once more in the row that began at ``row``; returns where the row now ends."""
+    at = usage[term, 2]
+    usage[term, 1] += 1
+    if at > row:
+        counts[np.uint64(at - 1)] += 1
+        return filled
+    usage[term, 0] += 1
+    usage[term, 2] = filled + 1
+    indices[np.uint64(filled)] = term
+    counts[np.uint64(filled)] = 1
+    return filled + 1
 
 
 @inlined
 def _code_point(text: Any, i: Any) -> Any:
     """The code point that starts at byte i of valid UTF-8, and its number of bytes."""
     lead = np.int64(text[i])
+    second = np.int64(text[i + ONE]) & 0x3F
     if lead < 0xE0:
-        return ((lead & 0x1F) << 6) | (np.int64(text[i + 1]) & 0x3F), 2
+        return ((lead & 0x1F) << 6) | second, 2
+    third = np.int64(text[i + ONE + ONE]) & 0x3F
     if lead < 0xF0:
-        high = ((lead & 0x0F) << 12) | ((np.int64(text[i + 1]) & 0x3F) << 6)
-        return high | (np.int64(text[i + 2]) & 0x3F), 3
-    high = ((lead & 0x07) << 18) | ((np.int64(text[i + 1]) & 0x3F) << 12)
-    return high | ((np.int64(text[i + 2]) & 0x3F) << 6) | (np.int64(text[i + 3]) & 0x3F), 4
+        return ((lead & 0x0F) << 12) | (second << 6) | third, 3
+    return ((lead & 0x07) << 18) | (second << 12) | (third << 6) | (
+        np.int64(text[i + np.uint64(3)]) & 0x3F
+    ), 4
 
 
 @kernel
@@ -141,11 +155,11 @@ def count_documents(
             return d, n_terms
         row = filled
         n_tokens = 0
-        i = starts[d]
-        stop = starts[d + 1]
+        i = np.uint64(starts[d])
+        stop = np.uint64(starts[d + 1])
         while i < stop:
             # The word is written behind all terms; if it is new, there it stays.
-            begin = ends[n_terms]
+            begin = np.uint64(ends[n_terms])
             end = begin
             state = seed
             size = 0
@@ -157,8 +171,8 @@ def count_documents(
                 if byte < 128:
                     pool[end] = byte
                     state = _mixed(state, byte)
-                    end += 1
-                    i += 1
+                    end += ONE
+                    i += ONE
                 else:
                     point, step = _code_point(text, i)
                     if is_word[point] == 0:
@@ -166,61 +180,41 @@ def count_documents(
                     for _ in range(step):
                         pool[end] = text[i]
                         state = _mixed(state, text[i])
-                        end += 1
-                        i += 1
+                        end += ONE
+                        i += ONE
                     step = 1
                 size += 1
-            i += step
+            i += np.uint64(step)
             if size < shortest:
                 continue
             term = _number(slots, hashes, ends, pool, n_terms, begin, end, state)
             if term == n_terms:
-                usage[term, 2] = -1
                 n_terms += 1
             if term < n_skipped:
                 continue
             tokens[n_tokens] = term
             n_tokens += 1
             if min_n == 1:
-                at = usage[term, 2]
-                if at >= row:
-                    counts[at] += 1
-                else:
-                    usage[term, 2] = filled
-                    usage[term, 0] += 1
-                    indices[filled] = term
-                    counts[filled] = 1
-                    filled += 1
-                usage[term, 1] += 1
+                filled = _counted(term, row, filled, usage, indices, counts)
         for n in range(max(2, min_n), max_n + 1):
             for first_token in range(n_tokens - n + 1):
-                begin = ends[n_terms]
+                begin = np.uint64(ends[n_terms])
                 end = begin
                 state = seed
                 for k in range(n):
                     if k > 0:
                         pool[end] = SPACE
                         state = _mixed(state, SPACE)
-                        end += 1
+                        end += ONE
                     part = tokens[first_token + k]
                     for at in range(ends[part], ends[part + 1]):
                         pool[end] = pool[at]
                         state = _mixed(state, pool[at])
-                        end += 1
+                        end += ONE
                 term = _number(slots, hashes, ends, pool, n_terms, begin, end, state)
                 if term == n_terms:
-                    usage[term, 2] = -1
                     n_terms += 1
-                at = usage[term, 2]
-                if at >= row:
-                    counts[at] += 1
-                else:
-                    usage[term, 2] = filled
-                    usage[term, 0] += 1
-                    indices[filled] = term
-                    counts[filled] = 1
-                    filled += 1
-                usage[term, 1] += 1
+                filled = _counted(term, row, filled, usage, indices, counts)
         indptr[d + 1] = filled
     return n_documents, n_terms
 
@@ -242,13 +236,13 @@ def number_terms(
     New ones are added; there must be room for all.
     """
     for t in range(out.size):
-        begin = ends[n_terms]
+        begin = np.uint64(ends[n_terms])
         end = begin
         state = seed
         for i in range(more_ends[t], more_ends[t + 1]):
             pool[end] = more[i]
             state = _mixed(state, more[i])
-            end += 1
+            end += ONE
         term = _number(slots, hashes, ends, pool, n_terms, begin, end, state)
         if term == n_terms:
             n_terms += 1
@@ -263,9 +257,9 @@ def refill(slots: Any, hashes: Any, n_terms: int) -> None:
     for term in range(n_terms):
         state = hashes[term]
         slot = (state ^ (state >> np.uint64(32))) & mask
-        while slots[slot] >= 0:
-            slot = (slot + np.uint64(1)) & mask
-        slots[slot] = term
+        while slots[slot] != EMPTY:
+            slot = (slot + ONE) & mask
+        slots[slot] = (state & TAG) | np.uint64(term)
 
 
 @kernel

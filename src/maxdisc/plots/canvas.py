@@ -6,8 +6,8 @@ from typing import Any
 
 from maxdisc.wording import shortened
 
-#: Okabe and Ito's colours, told apart by the colour-blind too; those that are legible on white come first.
-PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")
+#: Five of Okabe and Ito's colours that are legible on white and told apart by the colour-blind too.
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#444444")
 #: For those who cannot see them, and for paper: every colour has its own stroke as well.
 STROKES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.2, 1, 1.2)), (0, (8, 1.5, 2, 1.5)))
 #: What stands behind the data: guides, folds, everything else.

@@ -127,7 +127,7 @@ class DensityDisplay:
         {"density": self._curves, "lattice": self._lattice, "bars": self._bars}[self.kind](kwargs)
         self.ax_.set_ylim(bottom=0)
         title = f"{self.left_out} classes in between not drawn" if self.left_out else None
-        self.ax_.legend(title=title, frameon=False, fontsize="small", title_fontsize="small")
+        self.ax_.legend(title=title, frameon=False)
         return self
 
     def _say_constant(self) -> None:
@@ -136,6 +136,7 @@ class DensityDisplay:
             0.5, 0.5, f"{words}: says nothing", ha="center", va="center", transform=self.ax_.transAxes
         )
         self.ax_.set(xticks=[], yticks=[])
+        self.ax_.spines[:].set_visible(False)
 
     def _label(self, c: int) -> str:
         name = literal(self.classes[c])
@@ -211,6 +212,8 @@ def _colour(c: int) -> str:
 
 
 def _percent(share: float) -> str:
+    if 0 < share < 0.005:
+        return "<1 %"
     if share > 0.99:
         return f"{np.floor(1000 * share) / 10:g} %"
     return f"{100 * share:.0f} %"

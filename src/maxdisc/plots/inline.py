@@ -25,6 +25,8 @@ _SETTINGS: dict[Any, Any] = {
     "axes.titlesize": 10,
     "axes.titleweight": "bold",
     "legend.fontsize": 8.5,
+    "legend.title_fontsize": 8.5,
+    "legend.labelspacing": 0.3,
     "xtick.labelsize": 8.5,
     "ytick.labelsize": 8.5,
     "axes.linewidth": 0.7,

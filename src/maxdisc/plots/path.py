@@ -11,6 +11,9 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from maxdisc.fitted import FittedModel
 from maxdisc.plots.canvas import FAINT, PALETTE, drawing_axes
 
+# More folds than this are a haze.
+MOST_FOLDS = 20
+
 
 class PathDisplay:
     """Held-out accuracy for each number of features: the folds, their mean, and how sure it is.
@@ -20,7 +23,7 @@ class PathDisplay:
     sizes : array-like of shape (S,)
         Numbers of features, increasing.
     accuracy : array-like of shape (V, S)
-        For each fold.
+        For each fold; empty, if they are too many to be drawn one by one.
     mean, standard_error : array-like of shape (S,)
         Over the folds.
     chosen : int, optional
@@ -52,7 +55,7 @@ class PathDisplay:
         chosen: int | None = None,
     ) -> None:
         self.sizes = np.asarray(sizes)
-        self.accuracy = np.asarray(accuracy, dtype=np.float64)
+        self.accuracy = np.asarray(accuracy, dtype=np.float64).reshape(-1, len(self.sizes))
         self.mean = np.asarray(mean, dtype=np.float64)
         self.standard_error = np.asarray(standard_error, dtype=np.float64)
         self.chosen = chosen
@@ -83,7 +86,11 @@ class PathDisplay:
                 "the model chose nothing on folds, so it has no path: fit it with n_features='auto'."
             )
         display = cls(
-            path.sizes, path.accuracy, path.mean_accuracy, path.standard_error, classifier.n_selected_
+            path.sizes,
+            path.accuracy[: 0 if len(path.accuracy) > MOST_FOLDS else None],
+            path.mean_accuracy,
+            path.standard_error,
+            classifier.n_selected_,
         )
         return display.plot(ax=ax, **kwargs)
 
@@ -115,7 +122,6 @@ class PathDisplay:
         if self.chosen is None:
             return
         at = int(np.abs(self.sizes - self.chosen).argmin())
-        self.ax_.axvline(self.chosen, color=PALETTE[1], linewidth=0.9, alpha=0.6)
         self.ax_.plot(
             [self.chosen], [self.mean[at]], "o", color=PALETTE[1], label=f"chosen: {self.chosen:,} features"
         )
@@ -126,8 +132,10 @@ class PathDisplay:
         room = max((high / low) ** 0.03, 1.05)
         self.ax_.set_xscale("log")
         self.ax_.set_xlim(low / room, high * room)
-        if high / low < 20:
-            ticks = np.unique(self.sizes[np.linspace(0, len(self.sizes) - 1, 5).astype(np.intp)])
-            self.ax_.set_xticks(ticks)
+        if len(self.sizes) < 9:
+            self.ax_.set_xticks(self.sizes)
+        elif high / low < 1000:
+            round_ones = np.outer(10.0 ** np.arange(13), [1, 2, 5]).ravel()
+            self.ax_.set_xticks(round_ones[(round_ones >= low) & (round_ones <= high)])
         self.ax_.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
         self.ax_.xaxis.set_minor_formatter(NullFormatter())

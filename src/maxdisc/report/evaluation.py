@@ -43,6 +43,7 @@ MISTAKES = 8
 EVIDENCE = 8
 PAIRS = 15
 MATRIX_LABELS = 20
+MOST_FOLDS = 20
 EXCERPT = 400
 
 
@@ -145,13 +146,20 @@ def _coded(classes: npt.NDArray[np.generic], y: Any) -> tuple[Integers, list[str
     if labels.ndim != 1:
         raise ValueError(f"y must be one label for each row, got an array of shape {labels.shape}.")
     values = labels.tolist()
-    missing = sum(value is None or value != value for value in values)
+    missing = sum(map(_is_missing, values))
     if missing:
         raise ValueError(f"{missing} of the {len(values)} labels are missing: leave those rows out.")
     known = {label: code for code, label in enumerate(classes.tolist())}
     unknown = sorted({value for value in values if value not in known}, key=str)
     codes = {**known, **{label: len(known) + k for k, label in enumerate(unknown)}}
     return np.array([codes[value] for value in values], dtype=np.intp), [str(label) for label in unknown]
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except TypeError:
+        return True  # pandas.NA is neither equal nor unequal to itself
 
 
 def _data(fitted: FittedModel, judged: _Judged) -> Data:
@@ -219,7 +227,8 @@ def _path(fitted: FittedModel) -> Path | None:
         return None
     return Path(
         path.sizes.tolist(),
-        path.accuracy.tolist(),
+        len(path.accuracy),
+        path.accuracy.tolist() if len(path.accuracy) <= MOST_FOLDS else [],
         path.mean_accuracy.tolist(),
         path.standard_error.tolist(),
         fitted.classifier.n_selected_,

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 
 from maxdisc.report.record import Mistake, Report
 from maxdisc.report.summary import percent
-from maxdisc.report.tables import DASH, MINUS, class_rows, evidence_rows, number_cards, setting_rows
+from maxdisc.report.tables import DASH, MINUS, class_rows, evidence_rows, number_cards, setting_rows, signed
 from maxdisc.wording import shortened, visible
 
 _LABEL = 40
 _EXCERPT = 320
 # Whatever Markdown, or the HTML in it, might take for more than a character: anywhere, or at the start.
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&@^]|:(?=//)|(?<=www)\.)", re.IGNORECASE)
-_LEADING = re.compile(r"^(\d*)([-#+=.)])")
+_LEADING = re.compile(r"^(?:([-#+=])|(\d+)([.)])(?=\s|$))")
 
 
 def document(report: Report) -> str:
@@ -52,12 +52,17 @@ def plain(text: object, width: int | None = None) -> str:
     'a /| b /<i/>'
     """
     words = visible(text) if width is None else shortened(text, width)
-    return _LEADING.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", words))
+    return _LEADING.sub(lambda at: f"{at[2] or ''}\\{at[1] or at[3]}", _inline(words))
+
+
+def _inline(words: object) -> str:
+    """The same for text that does not begin a line, such as a cell."""
+    return _SPECIAL.sub(r"\\\1", visible(words))
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table whose cells are plain text."""
-    lines = [head, ["---"] * len(head), *([plain(cell) for cell in row] for row in rows)]
+    lines = [head, ["---"] * len(head), *([_inline(cell) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -91,7 +96,7 @@ def _features(report: Report) -> str:
         [
             (
                 shortened(feature.name, _LABEL),
-                f"{feature.divergence:.3g}",
+                f"{feature.divergence:#.3g}",
                 f"{'more' if feature.direction > 0 else 'less'} in {shortened(feature.label, _LABEL)}"
                 if feature.divergence > 0
                 else "says nothing",
@@ -140,9 +145,9 @@ def _mistake(mistake: Mistake) -> str:
         lines.append(f"> {plain(mistake.excerpt, _EXCERPT)}")
     if mistake.evidence is not None:
         rows = [
-            (name, f"{odds:+.2f}")
+            (name, signed(odds))
             for name, odds in evidence_rows(mistake.evidence, mistake.excerpt is not None)
         ]
         head = (f"against {plain(mistake.evidence.against, _LABEL)}", "log-odds")
-        lines.append(_table(head, [*rows, ("total", f"{mistake.evidence.total:+.2f}")]))
+        lines.append(_table(head, [*rows, ("total", signed(mistake.evidence.total))]))
     return "\n\n".join(lines)

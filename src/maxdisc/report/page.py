@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from importlib.resources import files
 from string import Template
@@ -13,13 +14,14 @@ from maxdisc.plots.inline import inline_svg
 from maxdisc.report.markup import Markup, element, joined, user_text
 from maxdisc.report.record import ClassResult, Curves, Feature, Mistake, Report, Weighed
 from maxdisc.report.summary import percent
-from maxdisc.report.tables import DASH, MINUS, class_rows, evidence_rows, number_cards, setting_rows
+from maxdisc.report.tables import DASH, MINUS, class_rows, evidence_rows, number_cards, setting_rows, signed
 from maxdisc.wording import counted, shortened
 
 _LABEL = 40
+_JOINTS = re.compile(r"(?<=[._/:\-])(?=\w)")
 _EXCERPT = 320
 # The darkest cell of the confusion matrix still lets its number be read.
-_HEAT = 55
+_HEAT = 60
 
 
 def page(report: Report) -> str:
@@ -75,10 +77,11 @@ def _path(report: Report) -> Markup:
         f"Held-out accuracy against the number of kept features, from {path.sizes[0]:,} to "
         f"{path.sizes[-1]:,}; the highest mean is {percent(max(path.mean))}, {path.chosen:,} are kept."
     )
+    each = "grey: each fold; " if path.accuracy else ""
     caption = (
-        f"Accuracy on {counted(len(path.accuracy), 'held-out fold')} of the training data (grey: each fold; "
-        "blue: their mean, one standard error to either side). Whatever lies above the dashed line is within "
-        "one standard error of the best."
+        f"Accuracy on {counted(path.folds, 'held-out fold')} of the training data ({each}blue: their mean, "
+        "one standard error to either side). Whatever lies above the dashed line is within one standard "
+        "error of the best."
     )
     return _section("How many features", _figure(inline_svg(display.plot, label, "path"), caption))
 
@@ -88,8 +91,8 @@ def _features(report: Report) -> Markup:
     rows = [
         element(
             "tr",
-            element("th", user_text(shortened(feature.name, _LABEL)), scope="row"),
-            element("td", f"{feature.divergence:.3g}", class_="n"),
+            element("th", _label(feature.name), scope="row"),
+            element("td", f"{feature.divergence:#.3g}", class_="n"),
             element("td", _bar(feature.divergence / longest), class_="bars"),
             element("td", "more in " if feature.direction > 0 else "less in ", _label(feature.label))
             if feature.divergence > 0
@@ -97,7 +100,7 @@ def _features(report: Report) -> Markup:
         )
         for feature in report.features
     ]
-    table = _table(["feature", "divergence", "", "sets apart"], rows, "The best features", "full")
+    table = _table(["feature", "divergence", "", "sets apart"], rows, "The best features", "full features")
     drawn = [
         _density(feature, feature.curves, f"density{k}")
         for k, feature in enumerate(report.features)
@@ -111,7 +114,7 @@ def _features(report: Report) -> Markup:
             f"{counted(len(drawn), 'best feature')} as the model sees "
             f"{'it' if len(drawn) == 1 else 'them'}: {report.data.family} densities in each class.",
         ),
-        element("div", *drawn, class_="beside"),
+        element("div", *drawn, class_="beside pictures"),
         table,
     )
 
@@ -142,7 +145,10 @@ def _classes(report: Report) -> Markup:
         element(
             "tr",
             element("th", _label(result.label), None if result.known else " (unknown)", scope="row"),
-            *(element("td", cell, class_="n") for cell in cells),
+            *(
+                element("td", cell, class_="n", data_name=name)
+                for name, cell in zip(head[1:], cells, strict=False)
+            ),
             element("td", _signs(result), class_="words"),
         )
         for result, cells in class_rows(report)
@@ -151,15 +157,12 @@ def _classes(report: Report) -> Markup:
         "Class by class",
         element("p", "Precision: of the rows given this label, how many have it. Recall: of the rows that "
                 "have it, how many were given it. A minus: less of it than in the other classes."),
-        _table(head, rows, "Every class", "full"),
+        _table(head, rows, "Every class", "full classes"),
     )  # fmt: skip
 
 
 def _signs(result: ClassResult) -> Markup:
-    words = [
-        joined(MINUS if sign.direction < 0 else None, user_text(shortened(sign.feature, _LABEL)))
-        for sign in result.signs
-    ]
+    words = [joined(MINUS if sign.direction < 0 else None, _label(sign.feature)) for sign in result.signs]
     return (
         joined(*(joined(", " if k else None, word) for k, word in enumerate(words)))
         if words
@@ -193,17 +196,17 @@ def _matrix(labels: list[str], classes: list[str], counts: list[list[int]]) -> M
                 "td",
                 f"{count:,}" if count else "·",
                 class_="right" if j == k else "none" if not count else None,
-                style=f"--heat:{_HEAT * count / total:.0f}%" if count else None,
+                style=f"--heat:{_HEAT * (count / total) ** 0.5:.0f}%" if count else None,
                 title=f"{shortened(label, _LABEL)} taken for {shortened(classes[j], _LABEL)}: {count:,}",
             )
             for j, count in enumerate(row)
         ]
-        head = element("th", element("i", f"{k + 1} "), _label(label), scope="row")
+        head = element("th", element("i", f"{k + 1} "), user_text(shortened(label, _LABEL)), scope="row")
         rows.append(element("tr", head, *cells))
     titles = ["true \\ predicted", *(str(k + 1) for k in range(len(classes)))]
     return joined(
-        element("p", "Rows are the true labels, columns the predicted ones, numbered alike. The colour is "
-                "the share of the row: blue is right, orange is wrong."),
+        element("p", "Rows are the true labels, columns the predicted ones, numbered alike. The colour "
+                "grows with the share of the row: blue is right, orange is wrong."),
         _table(titles, rows, "Confusion matrix", "matrix"),
     )  # fmt: skip
 
@@ -230,7 +233,7 @@ def _mistakes(report: Report) -> Markup:
     return _section(
         "Its most confident mistakes",
         element("p", "For each, what spoke for the predicted class (blue) and against it (orange), in "
-                "log-odds; the parts sum to the total."),
+                "log-odds; the parts sum to the total. Rows are counted from 1."),
         element("div", *(_mistake(mistake) for mistake in report.mistakes), class_="beside"),
     )  # fmt: skip
 
@@ -258,13 +261,13 @@ def _weighed(mistake: Mistake, evidence: Weighed) -> Markup:
             "tr",
             element("th", user_text(name), scope="row"),
             element("td", _bar(abs(odds) / longest, odds < 0), class_="bars"),
-            element("td", f"{odds:+.2f}", class_="n"),
+            element("td", signed(odds), class_="n"),
         )
         for name, odds in parts
     ]
     rows.append(
         element("tr", element("th", element("b", "total"), scope="row"), element("td"),
-                element("td", element("b", f"{evidence.total:+.2f}"), class_="n"))
+                element("td", element("b", signed(evidence.total)), class_="n"))
     )  # fmt: skip
     caption = joined("against ", _label(evidence.against))
     return element("table", element("caption", caption), element("tbody", *rows))
@@ -278,11 +281,12 @@ def _settings(report: Report) -> Markup:
         for name, value in setting_rows(report)
     ]
     table = element("table", element("tbody", *rows), class_="settings")
-    return _section("Data and settings", element("details", element("summary", "show"), table, open="open"))
+    return _section("Data and settings", table)
 
 
 def _figure(svg: str, caption: str | None = None) -> Markup:
-    return element("figure", Markup(svg), element("figcaption", caption) if caption else None)
+    words = element("figcaption", caption) if caption else None
+    return element("figure", Markup(svg), words, class_="told" if caption else None)
 
 
 def _table(head: Iterable[str], rows: list[Markup], name: str, kind: str | None = None) -> Markup:
@@ -301,4 +305,6 @@ def _bar(share: float, against: bool = False) -> Markup:
 
 
 def _label(label: str) -> Markup:
-    return user_text(shortened(label, _LABEL))
+    """A name that may be broken where it has points and the like, rather than anywhere."""
+    parts = _JOINTS.split(shortened(label, _LABEL))
+    return element("bdi", *(joined(element("wbr") if k else None, part) for k, part in enumerate(parts)))

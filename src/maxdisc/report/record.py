@@ -72,9 +72,11 @@ class ClassResult:
 
 @dataclass(frozen=True)
 class Path:
-    """Held-out accuracy for each number of features: ``accuracy`` has one list for each fold."""
+    """Held-out accuracy for each number of features."""
 
     sizes: list[int]
+    folds: int
+    #: One list for each fold; none at all where folds are too many to be looked at one by one.
     accuracy: list[list[float]]
     mean: list[float]
     standard_error: list[float]
@@ -146,6 +148,7 @@ class Weighed:
 class Mistake:
     """A row that the model was sure of, and wrong about."""
 
+    #: Counted from 0.
     row: int
     #: The beginning of a document; None for a row of a table.
     excerpt: str | None

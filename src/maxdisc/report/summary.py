@@ -115,7 +115,7 @@ def _kept(fitted: FittedModel, data: Data, path: Path | None) -> str:
     if path is None or len(path.sizes) == 1:
         return f"{kept}, as it was told to."
     at = path.mean[path.sizes.index(path.chosen)] if path.chosen in path.sizes else max(path.mean)
-    folds = counted(len(path.accuracy), "held-out fold")
+    folds = counted(path.folds, "held-out fold")
     if fitted.classifier.rule == "one_se":
         return (
             f"{kept}: the fewest whose accuracy on {folds} ({percent(at)}) lies within one standard error of "

@@ -62,6 +62,12 @@ def setting_rows(report: Report) -> Iterator[tuple[str, str]]:
     yield "created", report.created
 
 
+def signed(odds: float) -> str:
+    """Log-odds with their sign; what rounds to nothing has none."""
+    words = f"{odds:+.2f}"
+    return words[1:] if words in ("+0.00", "-0.00") else words
+
+
 def _told_feature(name: str, value: float | None, of_text: bool) -> str:
     short = shortened(name, 34)
     if of_text:

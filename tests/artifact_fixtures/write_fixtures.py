@@ -1,0 +1,71 @@
+"""Writes the model files that later versions must still read; run once for each format, never over old files.
+
+python tests/artifact_fixtures/write_fixtures.py
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.pipeline import Pipeline
+
+from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer, save
+
+HERE = Path(__file__).parent
+
+
+def write(name, model, X, shown, **options):
+    rows = X if isinstance(model, MaxDiscClassifier) else model[:-1].transform(X)
+    classifier = model if isinstance(model, MaxDiscClassifier) else model[-1]
+    stored = {
+        "X": shown,
+        "joint_log_proba": classifier.predict_joint_log_proba(rows).tolist(),
+        "predicted": model.predict(X).tolist(),
+    }
+    with open(HERE / f"{name}.json", "x", encoding="utf-8") as file:
+        json.dump(stored, file)
+    save(model, HERE / f"{name}.maxdisc", about={"fixture": name}, **options)
+
+
+def main():
+    rng = np.random.default_rng(0)
+    texts = [
+        "Die Katze schläft",
+        "the cat sleeps",
+        "ein Hund läuft",
+        "a dog runs",
+        "die Hunde",
+        "the dogs run",
+    ]
+    languages = ["de", "en"] * 2 + ["de", "en"]
+    text = Pipeline(
+        [
+            ("vectorizer", TermFrequencyVectorizer(ngram_range=(1, 2), stop_words=["a", "the"])),
+            ("classifier", MaxDiscClassifier(cv=2)),
+        ]
+    )
+    write("text", text.fit(texts, languages), texts, texts)
+
+    y = np.arange(24) % 3
+    X = rng.normal(size=(24, 4)) + y[:, None] * [0.0, 2.0, 0.5, 100.0]
+    X[::5, 1] = np.nan
+    frame = pd.DataFrame(X, columns=["a", "größe", "c d", ""])
+    labels = np.array(["low", "middle", "high"], dtype=object)[y]
+    few = frame[:6]
+    shown = {name: [None if np.isnan(v) else v for v in few[name]] for name in few}
+    write("table", MaxDiscClassifier(rule="one_se").fit(frame, labels), few, shown)
+
+    bits = (rng.random((24, 5)) < 0.2 + 0.2 * y[:, None]).astype(float)
+    presence = MaxDiscClassifier("bernoulli", n_features=3, prior=[0.2, 0.3, 0.5])
+    write("presence", presence.fit(bits, y.astype(np.int32)), bits[:6], bits[:6].tolist())
+
+    amounts = rng.gamma(2.0 + y[:, None], size=(24, 4))
+    small = MaxDiscClassifier("gamma", divergence="jeffreys").fit(amounts, y > 0)
+    write("without-moments", small, amounts[:6], amounts[:6].tolist(), moments=False)
+
+
+if __name__ == "__main__":
+    main()

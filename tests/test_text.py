@@ -1,0 +1,392 @@
+"""Words: scikit-learn's CountVectorizer is the oracle, for both ways of counting."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import warnings
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.pipeline import make_pipeline
+
+from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer, words
+from maxdisc.datasets import load_docstrings
+from maxdisc.rows import BatchRows
+from maxdisc.words import CompiledTerms, PythonTerms, WordRule, byte_order, in_batches
+
+#: Letters of all lengths in UTF-8, marks that are no letters, digits that are no decimals, lone surrogates,
+#: and letters whose lower case is longer, shorter or depends on what follows.
+CHARACTERS = st.one_of(
+    st.sampled_from("aAbB zZ__01 \n\t.,-'\x00\x7f"),
+    st.sampled_from("ÀéßſKİıΣσςǅﬀ²½ⅷ٣१  ­​‍\u0301日本語😀𝔘𐐀\ud800\udfff\uffff"),  # noqa: RUF001
+    st.characters(),
+)
+TEXTS = st.lists(st.text(CHARACTERS, max_size=40), min_size=1, max_size=8)
+RULES = st.builds(
+    WordRule,
+    st.sampled_from([r"(?u)\b\w\w+\b", r"\b\w+\b", r"\w{3,}"]),
+    st.booleans(),
+    st.frozensets(st.sampled_from(["a", "the", "ab", "zz", "é", "日本"])),
+    st.sampled_from([(1, 1), (1, 2), (2, 2), (2, 4)]),
+)
+
+
+@cache
+def docstrings():
+    return load_docstrings("package")
+
+
+@pytest.fixture
+def always_compiled(monkeypatch):
+    monkeypatch.setattr(words, "WORTH_LOADING", 0)
+    monkeypatch.setattr(words, "WORTH_ENCODING", 0)
+
+
+@pytest.fixture
+def never_compiled(monkeypatch):
+    monkeypatch.setattr(words, "WORTH_LOADING", 2**62)
+    monkeypatch.setattr(words, "WORTH_ENCODING", 2**62)
+
+
+def oracle_for(rule, **settings):
+    return CountVectorizer(
+        token_pattern=rule.pattern,
+        lowercase=rule.lowercase,
+        stop_words=sorted(rule.stop_words) or None,
+        ngram_range=rule.ngram_range,
+        **settings,
+    )
+
+
+def counted(terms, documents):
+    """Each document's terms with their counts, as a dictionary."""
+    rows = terms.count(documents)
+    strings = terms.strings()
+    return [
+        {strings[t]: int(n) for t, n in zip(rows.indices[a:b], rows.counts[a:b], strict=True)}
+        for a, b in zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
+    ]
+
+
+def agree(matrix, other):
+    other = other.copy()
+    other.sort_indices()
+    assert matrix.shape == other.shape
+    assert matrix.dtype == other.dtype
+    np.testing.assert_array_equal(matrix.indptr, other.indptr)
+    np.testing.assert_array_equal(matrix.indices, other.indices)
+    np.testing.assert_array_equal(matrix.data, other.data)
+
+
+class TestWaysOfCounting:
+    @given(TEXTS, RULES)
+    @example(["ΣΑΣ Σας", "İstanbul ISTANBUL", "a\ud800bc"], WordRule())
+    @example(["the", "The ab"], WordRule(stop_words=frozenset({"the", "a"})))
+    def test_both_count_as_the_oracle_does(self, documents, rule):
+        analyse = oracle_for(rule).build_analyzer()
+        expected = [{t: analyse(d).count(t) for t in analyse(d)} for d in documents]
+        assert counted(PythonTerms(rule), documents) == expected
+        compiled = CompiledTerms(rule)
+        assert counted(compiled, documents) == expected
+        # What is known from one batch does not colour the next.
+        assert counted(compiled, documents) == expected
+
+    @given(TEXTS, RULES)
+    def test_both_know_how_often_terms_are_used(self, documents, rule):
+        ways = PythonTerms(rule), CompiledTerms(rule)
+        usage = []
+        for terms in ways:
+            terms.count(documents)
+            terms.count(documents)
+            used = zip(terms.strings(), terms.n_documents.tolist(), terms.n_times.tolist(), strict=True)
+            usage.append({term: (n, times) for term, n, times in used if n})
+        assert usage[0] == usage[1]
+        rows = CompiledTerms(rule).count(documents)
+        assert sum(times for _, times in usage[0].values()) == 2 * rows.counts.sum()
+
+    @given(TEXTS, TEXTS, RULES)
+    def test_merged_terms_are_those_of_both(self, some, others, rule):
+        one, two, both = CompiledTerms(rule), CompiledTerms(rule), CompiledTerms(rule)
+        one.count(some)
+        rows = two.count(others)
+        both.count([*some, *others])
+        strings = two.strings()
+        numbers = one.merge(two)
+        merged = one.strings()
+        assert [merged[n] for n in numbers] == strings
+        renamed = rows.renumbered(numbers)
+        assert [merged[t] for t in renamed.indices] == [strings[t] for t in rows.indices]
+        usage = dict(zip(merged, zip(one.n_documents, one.n_times, strict=True), strict=True))
+        expected = zip(both.strings(), both.n_documents, both.n_times, strict=True)
+        assert {t: u for t, u in usage.items() if u[0]} == {t: (n, k) for t, n, k in expected if n}
+
+    @given(st.lists(st.text(CHARACTERS, max_size=24), unique=True))
+    @example([""])
+    @example(["internationally", "internationalize", "internationalisé", "internationalizes" * 3])
+    def test_the_order_is_that_of_strings(self, strings):
+        encoded = [s.encode("utf-8", "surrogatepass") for s in strings]
+        ends = np.r_[0, np.cumsum([len(e) for e in encoded], dtype=np.int64)]
+        order = byte_order(np.frombuffer(b"".join(encoded), dtype=np.uint8), ends)
+        assert [strings[i] for i in order] == sorted(strings)
+
+    def test_tables_grow(self):
+        # More distinct terms, and a longer document, than a new table has room for.
+        documents = [f"w{i} w{i + 1}" for i in range(50_000)] + [
+            " ".join(f"v{i}" for i in range(60_000)),
+            "w7",
+        ]
+        terms = CompiledTerms(WordRule())
+        rows = terms.count(documents)
+        assert sorted(terms.strings()) == sorted(
+            {f"w{i}" for i in range(50_001)} | {f"v{i}" for i in range(60_000)}
+        )
+        assert rows.counts.sum() == 160_001
+        np.testing.assert_array_equal(np.bincount(rows.indices, rows.counts), terms.n_times)
+
+    @pytest.mark.usefixtures("always_compiled")
+    def test_threads_change_nothing(self, monkeypatch):
+        documents = docstrings().data[:600]
+        monkeypatch.setattr(words.in_batches, "__defaults__", (2**14,))
+        results = []
+        for threads in ("1", "2", "5"):
+            monkeypatch.setenv("MAXDISC_NUM_THREADS", threads)
+            vectorizer = TermFrequencyVectorizer()
+            results.append((vectorizer.fit_transform(documents), vectorizer.terms_.tolist()))
+        for matrix, terms in results[1:]:
+            agree(matrix, results[0][0])
+            assert terms == results[0][1]
+
+    def test_batches_are_cut_by_characters(self):
+        assert list(in_batches(["ab", "c", "def", "g"], size=3)) == [["ab", "c"], ["def"], ["g"]]
+        assert list(in_batches([])) == []
+
+    def test_little_text_compiles_nothing(self):
+        code = (
+            "import sys; from maxdisc import TermFrequencyVectorizer;"
+            "v = TermFrequencyVectorizer().fit(['some words', 'more words']); v.transform(['words']);"
+            "print([m for m in ('numba', 'maxdisc.kernels.words') if m in sys.modules])"
+        )
+        out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert out.stdout.strip() == "[]"
+
+
+class TestAgainstCountVectorizer:
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            {},
+            {"stop_words": "english"},
+            {"min_df": 2, "max_df": 0.5},
+            {"min_df": 0.01, "ngram_range": (1, 2)},
+            {"token_pattern": r"(?u)\b[a-z]+\b", "lowercase": False},
+            {"token_pattern": r"x(\w+)"},
+            {"vocabulary": ["array", "zzzz", "shape", "the"]},
+            {"vocabulary": {"the": 1, "array": 0}},
+        ],
+        ids=str,
+    )
+    @pytest.mark.parametrize("way", ["always_compiled", "never_compiled"])
+    def test_docstrings(self, settings, way, request):
+        request.getfixturevalue(way)
+        documents = docstrings().data[:800]
+        ours, theirs = TermFrequencyVectorizer(scale=None, **settings), CountVectorizer(**settings)
+        agree(ours.fit_transform(documents), theirs.fit_transform(documents))
+        assert ours.vocabulary_ == theirs.vocabulary_
+        np.testing.assert_array_equal(ours.get_feature_names_out(), theirs.get_feature_names_out())
+        unseen = ["the shape of an array", "quite", ""]
+        agree(ours.transform(unseen), theirs.transform(unseen))
+
+    def test_newsgroups(self, paper_data):
+        import pandas as pd
+
+        posts = pd.read_parquet(paper_data / "text" / "20newsgroups_bydate.parquet")["text"].tolist()
+        ours, theirs = TermFrequencyVectorizer(scale=None), CountVectorizer()
+        agree(ours.fit_transform(posts), theirs.fit_transform(posts))
+        assert ours.terms_.tolist() == theirs.get_feature_names_out().tolist()
+
+    @given(TEXTS, RULES)
+    @settings(max_examples=50)
+    def test_any_text(self, documents, rule):
+        ours = TermFrequencyVectorizer(
+            rule.pattern, rule.lowercase, sorted(rule.stop_words), ngram_range=rule.ngram_range, scale=None
+        )
+        theirs = oracle_for(rule)
+        try:
+            expected = theirs.fit_transform(documents)
+        except ValueError:
+            with pytest.raises(ValueError, match="no terms are left"):
+                ours.fit(documents)
+            return
+        agree(ours.fit_transform(documents), expected)
+        assert ours.vocabulary_ == theirs.vocabulary_
+
+    def test_most_frequent_terms(self):
+        documents = ["a1 b1 b1 c1", "b1 d1 c1", "e1"]
+        ours = TermFrequencyVectorizer(max_features=3, scale=None).fit(documents)
+        # b1 thrice, c1 twice, and of the rest the first.
+        assert ours.terms_.tolist() == ["a1", "b1", "c1"]
+        assert TermFrequencyVectorizer(max_features=9).fit(documents).terms_.size == 5
+
+    def test_a_term_must_occur_often_enough_in_all_documents_together(self):
+        documents = ["aa aa bb", "bb cc"]
+        assert TermFrequencyVectorizer(min_count=2).fit(documents).terms_.tolist() == ["aa", "bb"]
+        assert TermFrequencyVectorizer(min_count=2, min_df=2).fit(documents).terms_.tolist() == ["bb"]
+
+
+class TestScale:
+    documents = ("aa aa bb", "aa bb bb cc cc cc cc", "zz", "cc")
+
+    def fitted(self, scale):
+        vectorizer = TermFrequencyVectorizer(scale=scale, min_df=2)
+        return vectorizer, vectorizer.fit_transform(self.documents).toarray()
+
+    def test_length(self):
+        vectorizer, X = self.fitted("length")
+        assert vectorizer.mean_length_ == 11 / 4
+        np.testing.assert_allclose(X.sum(axis=1), [2.75, 2.75, 0, 2.75])
+        np.testing.assert_allclose(X[0], np.array([2, 1, 0]) * 2.75 / 3)
+        # New documents are scaled to the training documents' length.
+        np.testing.assert_allclose(vectorizer.transform(["aa", ""]).toarray(), [[2.75, 0, 0], [0, 0, 0]])
+
+    def test_frequency_is_the_papers(self):
+        _, X = self.fitted("frequency")
+        np.testing.assert_allclose(X, [[2 / 3, 1 / 3, 0], [1 / 7, 2 / 7, 4 / 7], [0, 0, 0], [0, 0, 1]])
+
+    def test_log(self):
+        vectorizer, X = self.fitted("log")
+        np.testing.assert_allclose(X.sum(axis=1), [2.75, 2.75, 0, 2.75])
+        np.testing.assert_allclose(X[0, 0] / X[0, 1], np.log(3) / np.log(2))
+        assert vectorizer.mean_length_ == 11 / 4
+
+    def test_counts(self):
+        _, X = self.fitted(None)
+        assert X.dtype == np.int64
+        np.testing.assert_array_equal(X[1], [1, 2, 4])
+
+
+class TestEstimator:
+    @pytest.mark.parametrize("scale", ["length", "log", "frequency", None])
+    @pytest.mark.parametrize("way", ["always_compiled", "never_compiled"])
+    def test_fit_transform_is_fit_then_transform(self, scale, way, request):
+        request.getfixturevalue(way)
+        documents = docstrings().data[:300]
+        both = TermFrequencyVectorizer(scale=scale, min_df=2)
+        X = both.fit_transform(documents)
+        apart = clone(both).fit(iter(documents))
+        assert apart.mean_length_ == both.mean_length_
+        agree(apart.transform(documents), X)
+        agree(apart.transform(iter(documents)), X)
+
+    def test_a_stream_of_batches_gives_the_model_of_all_documents(self):
+        data = docstrings()
+        classes, codes = np.unique(data.target, return_inverse=True)
+        starts = range(0, len(data.data), 700)
+        vectorizer = TermFrequencyVectorizer(min_df=3).fit(d for d in data.data)
+        rows = BatchRows(
+            lambda: ((vectorizer.transform(data.data[s : s + 700]), codes[s : s + 700]) for s in starts),
+            len(classes),
+        )
+        model = MaxDiscClassifier(smoothing=0.1).fit_rows(rows, classes)
+        X = TermFrequencyVectorizer(min_df=3).fit_transform(data.data)
+        whole = MaxDiscClassifier(smoothing=0.1, cv="hash").fit(X, data.target)
+        assert model.n_selected_ == whole.n_selected_
+        np.testing.assert_array_equal(model.predict(X), whole.predict(X))
+
+    def test_in_a_pipeline(self):
+        data = docstrings()
+        model = make_pipeline(
+            TermFrequencyVectorizer(min_df=3), MaxDiscClassifier(smoothing=0.1, n_features=2000)
+        )
+        model.fit(data.data, data.target)
+        assert model.score(data.data, data.target) > 0.9
+        assert len(model[:-1].get_feature_names_out()) == model[-1].n_features_in_
+        again = pickle.loads(pickle.dumps(model))
+        np.testing.assert_array_equal(again.predict(data.data[:50]), model.predict(data.data[:50]))
+
+    def test_clone_and_refit(self):
+        vectorizer = TermFrequencyVectorizer().fit(["aa bb"])
+        assert vectorizer.vocabulary_ == {"aa": 0, "bb": 1}
+        assert vectorizer.fit(["cc"]).vocabulary_ == {"cc": 0}
+        assert not hasattr(clone(vectorizer), "terms_")
+
+    def test_inverse_transform(self):
+        vectorizer = TermFrequencyVectorizer()
+        X = vectorizer.fit_transform(["bb aa bb", "", "cc"])
+        assert [row.tolist() for row in vectorizer.inverse_transform(X)] == [["aa", "bb"], [], ["cc"]]
+        assert [r.tolist() for r in vectorizer.inverse_transform(np.array([[0, 1, 1]]))] == [["bb", "cc"]]
+        with pytest.raises(ValueError, match="X has 2 columns, but the vocabulary has 3 terms"):
+            vectorizer.inverse_transform(np.zeros((1, 2)))
+
+    def test_bytes_are_utf8(self):
+        assert TermFrequencyVectorizer().fit(["naïve".encode()]).terms_.tolist() == ["naïve"]
+
+    def test_a_string_of_another_type_is_text(self):
+        assert TermFrequencyVectorizer().fit(np.array(["one two"])).terms_.tolist() == ["one", "two"]
+
+    def test_not_fitted(self):
+        for use in (
+            lambda v: v.transform(["aa"]),
+            lambda v: v.get_feature_names_out(),
+            lambda v: v.inverse_transform(np.eye(2)),
+            lambda v: v.vocabulary_,
+        ):
+            with pytest.raises(NotFittedError):
+                use(TermFrequencyVectorizer())
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"scale": "tfidf"}, "scale"),
+            ({"ngram_range": (2, 1)}, "ngram_range"),
+            ({"ngram_range": (0, 1)}, "ngram_range"),
+            ({"min_count": 0.5}, "min_count must be an integer of at least 0, got 0.5"),
+            ({"max_features": 0}, "max_features must be an integer of at least 1"),
+            ({"min_df": -1}, "min_df"),
+            ({"max_df": 1.5}, "max_df must be an int"),
+            ({"min_df": 2, "max_df": 1}, "max_df=1 is fewer documents than min_df=2"),
+            ({"token_pattern": "("}, "is no regular expression"),
+            ({"token_pattern": "(a)(b)"}, "has 2 groups"),
+            ({"stop_words": "klingon"}, "stop_words must be 'english'"),
+            ({"vocabulary": []}, "the vocabulary is empty"),
+            ({"vocabulary": ["a", "b", "a"]}, "has the term 'a' twice"),
+            ({"vocabulary": {"a": 0, "b": 2}}, "columns 0, 1, 2"),
+            ({"min_count": 5}, "no terms are left of 3 in 2 documents"),
+        ],
+        ids=str,
+    )
+    def test_parameters(self, settings, message):
+        with pytest.raises(ValueError, match=message):
+            TermFrequencyVectorizer(**settings).fit(["aa bb", "bb cc"])
+
+    @pytest.mark.parametrize(
+        ("documents", "message"),
+        [
+            ("one text", "give a list of documents"),
+            (["aa", None], "document 1 is None, not text"),
+            (["aa", float("nan")], "document 1 is nan, not text"),
+            ([b"caf\xe9"], "document 0 is not UTF-8"),
+            ([], "there are no documents"),
+            (["", "."], "no terms are left of 0 in 2 documents"),
+        ],
+        ids=str,
+    )
+    def test_documents(self, documents, message):
+        with pytest.raises(ValueError, match=message):
+            TermFrequencyVectorizer().fit(documents)
+
+    def test_upper_case_in_a_vocabulary_is_never_found(self):
+        with pytest.warns(UserWarning, match="'Cat' in the vocabulary has upper case letters"):
+            TermFrequencyVectorizer(vocabulary=["Cat"]).fit(["cat"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            TermFrequencyVectorizer(vocabulary=["Cat"], lowercase=False).fit(["cat"])
