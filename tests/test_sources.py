@@ -370,6 +370,35 @@ class TestRoles:
         assert matching(["a, gene 2"], names, "t") == ["a", "gene 2"]
 
 
+SEEDS = {
+    "csv": b'a,b\n1,"x\ny"\n2,z\n',
+    "tsv": b"a\tb\n1\tx\n",
+    "jsonl": b'{"a": 1, "b": "x"}\n{"a": null}\n',
+    "svm": b"1 1:2 3:4\n-1 2:1 # c\n",
+    "csv.gz": gzip.compress(b"a,b\n1,2\n"),
+    "unknown": b"a;b\n1;2\n",
+}
+
+
+@given(data=st.data())
+@pytest.mark.parametrize("name", SEEDS)
+def test_any_bytes_are_read_or_refused(tmp_path_factory, name, data):
+    """Whatever a file holds: rows, or a ``SourceError`` of one line."""
+    content = bytearray(SEEDS[name])
+    for _ in range(data.draw(st.integers(0, 3))):
+        at = data.draw(st.integers(0, len(content)))
+        content[at : at + data.draw(st.integers(0, 4))] = data.draw(st.binary(max_size=6))
+    path = tmp_path_factory.mktemp("any") / f"a.{name}"
+    path.write_bytes(content)
+    try:
+        dataset = Dataset([str(path)])
+        guess_roles(dataset.preview())
+        for batch in dataset.batches():
+            batch.numbers([n for n in dataset.names if n in batch.table.column_names])
+    except SourceError as error:
+        assert "\n" not in str(error).strip()
+
+
 def test_matrices_of_different_width_are_joined():
     import scipy.sparse as sp
 

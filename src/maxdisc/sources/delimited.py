@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import re
 from collections.abc import Collection, Iterator
 
 import pyarrow as pa
@@ -15,6 +16,9 @@ from maxdisc.sources.places import SourceError
 from maxdisc.sources.streams import BATCH_BYTES, Stream, decoded
 
 _SHOWN = 40
+# What pyarrow says of a ragged row. Its handler for such rows would be simpler, but fails where they are not
+# UTF-8.
+_RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", re.DOTALL)
 
 
 def open_delimited(stream: Stream, columns: Collection[str] | None = None, tabs: bool = False) -> Opened:
@@ -25,9 +29,11 @@ def open_delimited(stream: Stream, columns: Collection[str] | None = None, tabs:
     """
     header = _header_record(stream)
     delimiter = "\t" if tabs else _delimiter(header)
-    cells = next(
-        csv.reader(io.StringIO(decoded(header, f"{stream.name}, the row of names")), delimiter=delimiter)
-    )
+    text = decoded(header, f"{stream.name}, the row of names")
+    try:
+        cells = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+    except csv.Error as error:
+        raise SourceError(f"{stream.name}, the row of names: {error}.") from None
     names = [cell.strip() or f"column {i}" for i, cell in enumerate(cells, 1)]
     wanted = [i for i, name in enumerate(names) if columns is None or name in columns]
     return Opened(names, _tables(stream, names, wanted, delimiter))
@@ -62,12 +68,6 @@ def _tables(stream: Stream, names: list[str], wanted: list[int], delimiter: str)
         return
     # Columns are called by position, as names may come twice.
     positions = [str(i) for i in range(len(names))]
-    ragged: list[pyarrow.csv.InvalidRow] = []
-
-    def remember(row: pyarrow.csv.InvalidRow) -> str:
-        ragged.append(row)
-        return "error"
-
     with stream.trouble():
         try:
             reader = pyarrow.csv.open_csv(
@@ -79,7 +79,6 @@ def _tables(stream: Stream, names: list[str], wanted: list[int], delimiter: str)
                 parse_options=pyarrow.csv.ParseOptions(
                     delimiter=delimiter,
                     newlines_in_values=True,
-                    invalid_row_handler=remember,
                 ),
                 convert_options=pyarrow.csv.ConvertOptions(
                     include_columns=[positions[i] for i in wanted],
@@ -91,17 +90,17 @@ def _tables(stream: Stream, names: list[str], wanted: list[int], delimiter: str)
             for batch in reader:
                 yield pa.Table.from_batches([batch]).rename_columns([names[i] for i in wanted])
         except pa.ArrowInvalid as error:
-            raise _explained(stream.name, error, ragged) from None
+            raise _explained(stream.name, str(error)) from None
 
 
-def _explained(name: str, error: pa.ArrowInvalid, ragged: list[pyarrow.csv.InvalidRow]) -> SourceError:
-    if ragged:
-        row = ragged[0]
-        begins = row.text if len(row.text) <= _SHOWN else row.text[:_SHOWN] + "..."
-        fields = "1 field" if row.actual_columns == 1 else f"{row.actual_columns} fields"
-        return SourceError(f"{name} row {row.number}: {fields}, expected {row.expected_columns}: {begins!r}.")
-    if "straddl" in str(error):
+def _explained(name: str, error: str) -> SourceError:
+    if found := _RAGGED.search(error):
+        row, expected, actual, text = found.groups()
+        begins = text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+        fields = "1 field" if actual == "1" else f"{actual} fields"
+        return SourceError(f"{name} row {row}: {fields}, expected {expected}: {begins!r}.")
+    if "straddl" in error:
         return SourceError(
             f'{name} has a row longer than {BATCH_BYTES // 2**20} MiB: is there a quote (") that never ends?'
         )
-    return SourceError(f"{name}: {' '.join(str(error).split())}")
+    return SourceError(f"{name}: {' '.join(error.split())}")

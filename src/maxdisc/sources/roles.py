@@ -132,7 +132,8 @@ def guess_roles(
             raise SourceError(f"{first.source} has no column {asked!r}{nearest(asked, names)}")
     if text is not None and features:
         raise SourceError("a model is of text or of a table: give --text or --features, not both.")
-    columns = [described(first, i) for i in range(len(names))]
+    # By position: a name may come twice.
+    columns = [described(first, i, name) for i, name in enumerate(names)]
     excluded = set(matching(exclude, names, first.source))
     open_to_guess = [c for c in columns if c.name not in excluded and c.name != label]
     guessed = []
@@ -156,9 +157,9 @@ def guess_roles(
     return Roles(label, None, tuple(used), tuple(guessed), tuple(left_out))
 
 
-def described(batch: Batch, position: int) -> Column:
+def described(batch: Batch, position: int, name: str) -> Column:
     """What the rows of a batch tell about one of its columns."""
-    name, array = batch.table.column_names[position], batch.table.column(position)
+    array = batch.table.column(position)
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     kind = array.type
