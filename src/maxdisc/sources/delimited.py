@@ -34,7 +34,7 @@ def open_delimited(stream: Stream, columns: Collection[str] | None = None, tabs:
         cells = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
     except csv.Error as error:
         raise SourceError(f"{stream.name}, the row of names: {error}.") from None
-    names = [cell.strip() or f"column {i}" for i, cell in enumerate(cells, 1)]
+    names = [" ".join(cell.split()) or f"column {i}" for i, cell in enumerate(cells, 1)]
     wanted = [i for i, name in enumerate(names) if columns is None or name in columns]
     return Opened(names, _tables(stream, names, wanted, delimiter))
 

@@ -116,6 +116,10 @@ class Stream:
             yield
         except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
             raise SourceError(f"{self.name} is not completely readable: {error}") from None
+        except OSError as error:
+            if error.errno is not None:
+                raise  # the disk, not the content
+            raise SourceError(f"{self.name} is not completely readable: {error}") from None
         except UnicodeError as error:
             raise SourceError(f"{self.name}: {error}; say another --encoding.") from None
 
