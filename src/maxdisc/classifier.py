@@ -368,7 +368,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     ) -> FoldModels | SparseFoldModels:
         prior, divergence = given_prior(self.prior, classes), find_divergence(self.divergence)
         if isinstance(rows, ArrayRows) and suits(rows, family, divergence):
-            return SparseFoldModels.of(rows, family, prior, plans)
+            return SparseFoldModels(rows, family, prior, plans)
         return FoldModels.of(rows, family, divergence, prior, plans)
 
     @contextmanager

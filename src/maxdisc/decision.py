@@ -11,12 +11,15 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from maxdisc.densities import ClassDensities, class_prior, density_blocks
-from maxdisc.divergences import Divergence, FeatureRanking, checked_scores
-from maxdisc.families import Family
+from maxdisc.divergences import Divergence, FeatureRanking, checked_scores, js_gm
+from maxdisc.families import Bernoulli, Exponential, Family, Geometric, Poisson
 from maxdisc.matrices import Booleans, Floats, Integers, Matrix, blocks, is_sparse, with_data
 from maxdisc.moments import ClassMoments
 from maxdisc.smoothing import Smoothing
+from maxdisc.threads import in_threads
 
+# From so many (class, feature) cells on, compiled code is worth loading.
+MANY_CELLS = 2**18
 # Terms of this size cancel to about 1e-12. A Gaussian reaches it 140 deviations away from its origin.
 FAR = 1e4
 # In sparse rows such a feature would have to be made dense, so more is borne: terms cancel to about 1e-7.
@@ -251,6 +254,10 @@ def ranked_decision(
     """
     decision = LinearDecision._blank(family, moments, np.arange(moments.n_features), prior)
     scores = np.empty(moments.n_features)
+    if divergence is js_gm and moments.observed is None and worth_compiling(family, *moments.sums.shape[1:]):
+        _fill_by_kernel(decision, scores, moments, smoothing, prior)
+        ranking = FeatureRanking.of(scores)
+        return ranking, decision._best_first(ranking.order[:size])
     solved = np.ones(moments.n_features, dtype=np.bool_)
     for block, densities in density_blocks(family, moments, smoothing, prior):
         scores[block] = checked_scores(divergence, densities)
@@ -258,6 +265,41 @@ def ranked_decision(
         decision._fill(block, densities)
     ranking = FeatureRanking.of(scores, solved)
     return ranking, decision._best_first(ranking.order[:size])
+
+
+def worth_compiling(family: Family, n_classes: int, n_features: int) -> bool:
+    """Whether there are kernels for this family, and enough cells to load them for."""
+    return (
+        type(family) in (Poisson, Exponential, Geometric, Bernoulli) and n_classes * n_features >= MANY_CELLS
+    )
+
+
+def _fill_by_kernel(
+    decision: LinearDecision,
+    scores: Floats,
+    moments: ClassMoments,
+    smoothing: Smoothing,
+    prior: Floats | None,
+) -> None:
+    """What :func:`ranked_decision` does in blocks, by compiled code over ranges of features."""
+    from maxdisc.kernels.tables import KINDS, tables_from_sums
+
+    pseudo = smoothing.pseudo_rows(moments, moments.sums, smoothing.level(moments))
+    given = (
+        KINDS[decision.family.name],
+        np.ascontiguousarray(moments.sums[0]),
+        moments.weight,
+        class_prior(moments, prior),
+        np.ascontiguousarray(pseudo.number),
+        np.ascontiguousarray(pseudo.mean[0]),
+        decision.family.interior(pseudo.pooled),
+    )
+    decision.origin[:] = 0.0
+    ranges = list(blocks(moments.n_features, moments.n_classes, MANY_CELLS))
+    in_threads(
+        lambda r: tables_from_sums(*given, r.start, r.stop, decision.weights[0], decision.baseline, scores),
+        ranges,
+    )
 
 
 def _planes(family: Family, values: Floats, missing: Booleans) -> tuple[Floats, ...]:

@@ -9,18 +9,16 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
-from maxdisc.decision import Sweep
+from maxdisc.decision import MANY_CELLS, Sweep, worth_compiling
 from maxdisc.divergences import Divergence, FeatureRanking, js_gm
-from maxdisc.families import Bernoulli, Exponential, Family, Geometric, Poisson
-from maxdisc.matrices import Floats, Integers, Matrix, is_sparse
+from maxdisc.families import Family
+from maxdisc.matrices import Floats, Integers, Matrix, blocks, is_sparse
 from maxdisc.moments import ClassMoments
 from maxdisc.rows import LEFT_OUT, ArrayRows, Folds
 from maxdisc.selection import SelectionPath
 from maxdisc.smoothing import Smoothing
 from maxdisc.threads import in_threads
 
-#: From so many (class, feature) cells on, compiled code is worth loading.
-WORTH_LOADING = 2**18
 #: The tables of the models that are tried at once take at most so many bytes, if there is more than one.
 TABLES_AT_ONCE = 2**29
 
@@ -30,8 +28,7 @@ def suits(rows: ArrayRows, family: Family, divergence: Divergence) -> bool:
     return (
         is_sparse(rows.X)
         and rows.labels.ndim == 1
-        and rows.n_classes * rows.X.shape[1] >= WORTH_LOADING
-        and type(family) in (Poisson, Exponential, Geometric, Bernoulli)
+        and worth_compiling(family, rows.n_classes, rows.X.shape[1])
         and divergence is js_gm
     )
 
@@ -53,36 +50,45 @@ class SparseFoldModels:
         Class probabilities; by default their shares of the training weight.
     plans : sequence of Folds
         As for ``FoldModels``.
-    whole : ClassMoments
-        The moments of all the rows.
     """
 
     rows: ArrayRows
     family: Family
     prior: Floats | None
     plans: Sequence[Folds]
-    whole: ClassMoments
 
-    @classmethod
-    def of(
-        cls, rows: ArrayRows, family: Family, prior: Floats | None, plans: Sequence[Folds]
-    ) -> SparseFoldModels:
-        """Count the moments of all the rows; those of the folds are never written down."""
-        return cls(rows, family, prior, plans, rows.moments(family)[0])
-
-    @property
-    def parts(self) -> list[list[ClassMoments]]:
-        """What has been counted."""
-        return [[self.whole]]
+    def __post_init__(self) -> None:
+        self.family.require(self.rows.X, self.rows.names, self.rows.start)
 
     @property
     def n_features(self) -> int:
         """D, the number of features."""
         return int(self.rows.X.shape[1])
 
+    @property
+    def parts(self) -> list[list[ClassMoments]]:
+        """What has been counted."""
+        return [[self._whole]]
+
     def total(self) -> ClassMoments:
         """The moments of all the rows."""
-        return self.whole
+        return self._whole
+
+    @cached_property
+    def _whole(self) -> ClassMoments:
+        from maxdisc.kernels.tables import class_sums
+
+        columns, codes, weights = self._columns, self.rows.labels, self._weights
+        sums = np.zeros((1, self.rows.n_classes, self.n_features))
+        nonzero = _usage(columns, weights)[1]
+        in_threads(
+            lambda r: class_sums(
+                columns.indptr, columns.indices, columns.data, codes, weights, r.start, r.stop, sums[0]
+            ),
+            list(blocks(self.n_features, self.rows.n_classes, MANY_CELLS)),
+        )
+        weight = np.bincount(codes, weights, self.rows.n_classes).astype(np.float64)
+        return ClassMoments(weight, sums, nonzero=nonzero, squares=float(weights @ weights))
 
     @cached_property
     def _columns(self) -> Matrix:
@@ -148,11 +154,7 @@ class _Trial:
     @cached_property
     def _pooled(self) -> ClassMoments:
         """The moments of all classes together: all that smoothing looks at."""
-        from maxdisc.kernels.tables import usage
-
-        columns = self.models._columns
-        sums, nonzero = np.empty(columns.shape[1]), np.empty(columns.shape[1])
-        usage(columns.indptr, columns.indices, columns.data, self.training, sums, nonzero)
+        sums, nonzero = _usage(self.models._columns, self.training)
         return ClassMoments(self._class_weights.sum(keepdims=True), sums[None, None], nonzero=nonzero)
 
     @cached_property
@@ -222,3 +224,12 @@ class _Trial:
             scores,
         )
         return natural, log_partition, scores
+
+
+def _usage(columns: Matrix, weights: Floats) -> tuple[Floats, Floats]:
+    """For each column the weighted sum, and the weight of its cells that are not zero, shape (D,)."""
+    from maxdisc.kernels.tables import usage
+
+    sums, nonzero = np.empty(columns.shape[1]), np.empty(columns.shape[1])
+    usage(columns.indptr, columns.indices, columns.data, weights, sums, nonzero)
+    return sums, nonzero

@@ -150,8 +150,7 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
             order = order[self._kept(terms.n_documents[order], terms.n_times[order], documents.number)]
             columns = np.full(len(terms.n_times), -1)
             columns[order] = np.arange(len(order))
-            strings = terms.strings()
-            self._settle([strings[t] for t in order.tolist()])
+            self._settle(terms.strings(order))
         found = int(terms.n_times[columns >= 0].sum())
         self.mean_length_ = found / documents.number if documents.number else 0.0
         return counts, columns

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, islice, pairwise
+from itertools import chain, islice
 from typing import Any, Protocol
 
 import numpy as np
@@ -134,8 +134,8 @@ class Terms(Protocol):
     def count(self, documents: Sequence[str]) -> Counts:
         """Count the terms of some documents; new ones get the next numbers."""
 
-    def strings(self) -> list[str]:
-        """All terms, by number."""
+    def strings(self, numbers: Integers | None = None) -> list[str]:
+        """The terms with these numbers; all, if none are given."""
 
     def order(self) -> Integers:
         """Their numbers, in the order of their code points."""
@@ -172,8 +172,9 @@ class PythonTerms:
     def n_times(self) -> Integers:
         return np.array([self._times[t] for t in range(len(self._numbers))], dtype=np.intp)
 
-    def strings(self) -> list[str]:
-        return list(self._numbers)
+    def strings(self, numbers: Integers | None = None) -> list[str]:
+        terms = list(self._numbers)
+        return terms if numbers is None else [terms[number] for number in numbers.tolist()]
 
     def order(self) -> Integers:
         return np.array([number for _, number in sorted(self._numbers.items())], dtype=np.intp)
@@ -286,13 +287,17 @@ class CompiledTerms:
     def n_times(self) -> Integers:
         return self._usage[: self._n, 1]
 
-    def strings(self) -> list[str]:
-        ends = self._ends[: self._n + 1].tolist()
-        pool = self._pool[: ends[-1]].tobytes()
-        if pool.isascii():
-            text = pool.decode("ascii")
-            return [text[a:b] for a, b in pairwise(ends)]
-        return [pool[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(ends)]
+    def strings(self, numbers: Integers | None = None) -> list[str]:
+        numbers = np.arange(self._n) if numbers is None else numbers
+        starts, lengths = self._ends[numbers], self._ends[numbers + 1] - self._ends[numbers]
+        # All bytes of the terms, one after the other, each followed by a newline, which no term contains.
+        ends = np.cumsum(lengths + 1)
+        source = np.repeat(starts - (ends - lengths - 1), lengths + 1) + np.arange(
+            lengths.sum() + len(lengths)
+        )
+        text = self._pool.take(source, mode="clip")
+        text[ends - 1] = ord("\n")
+        return text.tobytes().decode("utf-8", "surrogatepass").split("\n")[:-1]
 
     def order(self) -> Integers:
         return byte_order(self._pool, self._ends[: self._n + 1])

@@ -14,6 +14,8 @@ from maxdisc.kernels.compiling import inlined, kernel
 
 #: The families whose parameters are elementary functions of the mean, and their numbers here.
 KINDS = {"poisson": 0, "exponential": 1, "geometric": 2, "bernoulli": 3}
+#: As in :mod:`maxdisc.divergences`.
+NOISE = 1e-18
 
 ONE = np.uint64(1)
 
@@ -40,24 +42,31 @@ def _log(x: Any) -> Any:
 
 
 @inlined
+def _log1p(x: Any) -> Any:
+    """log(1 + x) for x > -1, with what rounding took from 1 + x given back."""
+    w = 1.0 + x
+    return _log(w) - ((w - 1.0) - x) / w
+
+
+@inlined
 def _parameters(kind: Any, mean: Any, natural: Any, log_partition: Any) -> None:
-    """From the means of all classes to natural parameters and log normalisers."""
+    """From means to natural parameters and log normalisers, all of one length."""
     if kind == 0:
-        for c in range(mean.size):
-            natural[c] = _log(mean[c])
-            log_partition[c] = mean[c]
+        for i in range(mean.size):
+            natural[i] = _log(mean[i])
+            log_partition[i] = mean[i]
     elif kind == 1:
-        for c in range(mean.size):
-            natural[c] = -1.0 / mean[c]
-            log_partition[c] = _log(mean[c])
+        for i in range(mean.size):
+            natural[i] = -1.0 / mean[i]
+            log_partition[i] = _log(mean[i])
     elif kind == 2:
-        for c in range(mean.size):
-            log_partition[c] = _log(1.0 + mean[c])
-            natural[c] = _log(mean[c]) - log_partition[c]
+        for i in range(mean.size):
+            natural[i] = -_log1p(1.0 / mean[i])
+            log_partition[i] = _log1p(mean[i])
     else:
-        for c in range(mean.size):
-            log_partition[c] = -_log(1.0 - mean[c])
-            natural[c] = _log(mean[c]) + log_partition[c]
+        for i in range(mean.size):
+            log_partition[i] = -_log1p(-min(mean[i], 1.0 - 1e-15))
+            natural[i] = _log(mean[i]) + log_partition[i]
 
 
 @inlined
@@ -70,7 +79,76 @@ def _score(mean: Any, natural: Any, prior: Any) -> Any:
         product += weighted * (mean[c] - mean_0)
         natural_1 += weighted
         mean_1 += prior[c] * (mean[c] - mean_0)
-    return product - natural_1 * mean_1
+    return _settled(product - natural_1 * mean_1)
+
+
+@inlined
+def _settled(score: Any) -> Any:
+    """Rounding may not leave a trace of what says nothing."""
+    return score if score > NOISE else 0.0
+
+
+@kernel
+def tables_from_sums(
+    kind: int,
+    sums: Any,
+    class_weights: Any,
+    prior: Any,
+    number: Any,
+    target: Any,
+    informative: Any,
+    start: int,
+    stop: int,
+    natural: Any,
+    log_partition: Any,
+    scores: Any,
+) -> None:
+    """Parameters (C, D) and scores (D,) of the features from ``start`` to ``stop``, from class sums (C, D).
+
+    ``number`` pseudo-rows of mean ``target`` are added to each class; features that are not ``informative``
+    get zeros.
+    """
+    width = 64
+    mean_0, mean, natural_0 = np.empty(width), np.empty(width), np.empty(width)
+    mean_1, natural_1 = np.empty(width), np.empty(width)
+    for a in range(start, stop, width):
+        b = min(a + width, stop)
+        n = b - a
+        mean_1[:] = 0.0
+        natural_1[:] = 0.0
+        scores[a:b] = 0.0
+        for c in range(prior.size):
+            for i in range(n):
+                j = a + i
+                mean[i] = max((sums[c, j] + number[j] * target[j]) / (class_weights[c] + number[j]), 1e-300)
+            _parameters(kind, mean[:n], natural[c, a:b], log_partition[c, a:b])
+            if c == 0:
+                mean_0[:n] = mean[:n]
+                natural_0[:n] = natural[c, a:b]
+            for i in range(n):
+                weighted = prior[c] * (natural[c, a + i] - natural_0[i])
+                scores[a + i] += weighted * (mean[i] - mean_0[i])
+                natural_1[i] += weighted
+                mean_1[i] += prior[c] * (mean[i] - mean_0[i])
+        for i in range(n):
+            scores[a + i] = _settled(scores[a + i] - natural_1[i] * mean_1[i])
+        for j in range(a, b):
+            if not informative[j]:
+                scores[j] = 0.0
+                for c in range(prior.size):
+                    natural[c, j] = 0.0
+                    log_partition[c, j] = 0.0
+
+
+@kernel
+def class_sums(
+    indptr: Any, rows: Any, data: Any, codes: Any, weights: Any, start: int, stop: int, sums: Any
+) -> None:
+    """Weighted sums (C, D) of the columns from ``start`` to ``stop`` of a CSC matrix, by class."""
+    for j in range(start, stop):
+        for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
+            row = np.uint32(rows[p])
+            sums[np.uint32(codes[row]), j] += weights[row] * data[p]
 
 
 @kernel
