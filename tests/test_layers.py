@@ -68,6 +68,7 @@ PEERS = {
     "report": {"plots"},
     "text": {"parameters"},
     "artifact": {"writing"},
+    "cli": {"demo"},
 }
 
 #: What each layer may import from outside; the standard library is free to all.

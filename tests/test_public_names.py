@@ -41,6 +41,7 @@ PUBLIC = {
     "maxdisc.plots.inline": ["inline_svg"],
     "maxdisc.report": ["Report", "evaluate"],
     "maxdisc.datasets": ["load_docstrings"],
+    "maxdisc.sources": ["Batch", "Dataset", "guess_roles", "joined", "matching", "nearest", "open_sink"],
     "maxdisc.testing": ["check_family", "check_divergence", "check_moments", "check_rows", "random_data"],
 }  # fmt: skip
 

@@ -1,0 +1,36 @@
+"""The command line: ``maxdisc demo | fit | evaluate | predict | rank | explain | report | info``.
+
+Nothing here imports numpy until a command needs it, so that help and completion answer at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        What stands after ``maxdisc``; by default that of this process.
+
+    Returns
+    -------
+    int
+        0; 1 if a check failed; 2 for bad input; 70 for a defect of this program; 130 after Ctrl-C.
+    """
+    try:
+        from maxdisc.cli.app import run
+    except ModuleNotFoundError as error:
+        package = str(error.name).partition(".")[0]
+        if package not in ("typer", "rich"):
+            raise
+        print(
+            f"maxdisc: the command line needs {package}, which is not installed: pip install 'maxdisc[cli]'",
+            file=sys.stderr,
+        )
+        return 2
+    return run(arguments)

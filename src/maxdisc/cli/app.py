@@ -1,0 +1,83 @@
+"""The commands, and what comes before them: help, version, completion."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Annotated, Any
+
+import typer
+from typer.main import get_command
+
+from maxdisc.cli.describing import info
+from maxdisc.cli.explaining import explain
+from maxdisc.cli.failures import BAD_INPUT, INTERRUPTED, command
+from maxdisc.cli.judging import evaluate, report
+from maxdisc.cli.predicting import predict
+from maxdisc.cli.ranking import rank
+from maxdisc.cli.speech import say_failure
+from maxdisc.cli.training import fit
+
+# click's, wherever this version of Typer keeps it.
+UsageError: Any = typer.BadParameter.__bases__[0]
+
+app = typer.Typer(
+    name="maxdisc",
+    help="Classify text and tables by generative maximum entropy, with features that choose themselves.",
+    epilog="maxdisc COMMAND --help shows the options of a command, with examples.",
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"maxdisc {version('maxdisc')}")
+        raise typer.Exit()
+
+
+@app.callback(invoke_without_command=True)
+def _before(
+    context: typer.Context,
+    show_version: Annotated[  # noqa: ARG001  # its callback has answered
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave."),
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show where in the program an error arose (or MAXDISC_DEBUG=1).")
+    ] = False,
+) -> None:
+    if debug:
+        os.environ["MAXDISC_DEBUG"] = "1"
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+@command
+def demo() -> None:
+    """Run the main job on data that every machine has, and show what it finds."""
+    from maxdisc.demo import main
+
+    main()
+
+
+for _command in (demo, fit, evaluate, predict, rank, explain, report, info):
+    app.command()(_command)
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command that the arguments name; the exit code."""
+    try:
+        code = get_command(app).main(
+            args=None if arguments is None else list(arguments), prog_name="maxdisc", standalone_mode=False
+        )
+    except typer.Abort:
+        say_failure("stopped.")
+        return INTERRUPTED
+    except UsageError as error:
+        where = getattr(getattr(error, "ctx", None), "command_path", "maxdisc")
+        say_failure(f"{error.format_message()} ({where} --help shows the usage)")
+        return BAD_INPUT
+    return code if isinstance(code, int) else 0

@@ -1,0 +1,88 @@
+"""``info``: what a model file holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from maxdisc.cli.failures import BadInputError, command
+from maxdisc.cli.options import JsonOption, ModelArgument
+from maxdisc.cli.speech import results, say_json, size_of
+
+
+@command
+def info(model: ModelArgument, json: JsonOption = False) -> None:
+    """Tell what a model file holds, without loading the model.
+
+    [bold]Example[/]
+
+    maxdisc info topics.maxdisc
+    """
+    if not model.exists():
+        raise BadInputError(f"{model} does not exist.")
+    from maxdisc.artifact import describe
+
+    facts = {"file": str(model), "bytes": model.stat().st_size, **describe(model)}
+    if json:
+        say_json(facts)
+    else:
+        _show_info(facts)
+
+
+def _show_info(facts: dict[str, Any]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from maxdisc.wording import counted, shortened, visible
+
+    classifier = facts["steps"][-1]
+    about = facts["about"] or {}
+    is_text = facts["steps"][0]["kind"] == "vectorizer"
+    changed = _unusual(facts["steps"])
+    lines = [
+        ("file", f"{facts['file']}, {size_of(facts['bytes'])}, format {facts['format']}"),
+        ("written by", f"maxdisc {facts['maxdisc']}"),
+        ("kind", "text" if is_text else "table"),
+        (
+            "classes",
+            f"{len(classifier['classes'])}: {shortened(', '.join(map(str, classifier['classes'])), 160)}",
+        ),
+        (
+            "words" if is_text else "features",
+            f"{classifier['n_selected']:,} kept of {classifier['n_features']:,}",
+        ),
+        ("settings", ", ".join(f"{k}={v}" for k, v in changed.items()) or "all as usual"),
+        ("goes on learning", "yes" if classifier["moments"] else "no (written with --no-moments)"),
+    ]
+    if "rows" in about:
+        sources = shortened(", ".join(map(str, about.get("sources", []))), 160)
+        lines.insert(2, ("fitted on", f"{counted(about['rows'], 'row')} of {sources}"))
+    lines += [(f"{role} column", visible(about[role])) for role in ("text", "label") if about.get(role)]
+    largest = sorted(facts["tensors"].items(), key=lambda item: -item[1]["bytes"])[:3]
+    lines.append(("largest parts", ", ".join(f"{name} {size_of(t['bytes'])}" for name, t in largest)))
+    table = Table.grid(padding=(0, 2))
+    for name, value in lines:
+        table.add_row(Text(name, style="bold"), Text(value))
+    results().print(table)
+
+
+def _unusual(steps: list[dict[str, Any]]) -> dict[str, Any]:
+    """The parameters that are not the defaults."""
+    from maxdisc import MaxDiscClassifier
+    from maxdisc.text import TermFrequencyVectorizer
+
+    usual = {
+        "classifier": MaxDiscClassifier().get_params(),
+        "vectorizer": TermFrequencyVectorizer().get_params(),
+    }
+    out = {}
+    for step in steps:
+        given = {name: _plain(value) for name, value in step["parameters"].items()}
+        out.update({name: value for name, value in given.items() if value != usual[step["kind"]].get(name)})
+    if isinstance(out.get("stop_words"), list):
+        out["stop_words"] = f"{len(out['stop_words'])} words"
+    return out
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no tuples; the file says where there was one."""
+    return tuple(value["tuple"]) if isinstance(value, dict) and "tuple" in value else value

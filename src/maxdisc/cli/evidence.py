@@ -1,0 +1,132 @@
+"""The features that decided, for many rows at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from maxdisc.decision import LinearDecision
+from maxdisc.matrices import Floats, Integers, Matrix, blocks, canonical, is_sparse
+
+
+class Reason(NamedTuple):
+    """A feature, its log-odds for the label against the runner-up, and whether the row has any of it."""
+
+    feature: str
+    log_odds: float
+    present: bool
+
+
+def loudest(
+    decision: LinearDecision,
+    names: npt.NDArray[Any],
+    X: Matrix,
+    first: Integers,
+    second: Integers,
+    n: int,
+) -> list[list[Reason]]:
+    """For each row the ``n`` features that speak loudest for one class against another.
+
+    Rows of the same two classes are weighed together, so that no other class is computed, and of sparse rows
+    only the stored cells: what an absent word says is the same in all of them.
+
+    Parameters
+    ----------
+    decision : LinearDecision
+        Of C classes, with K features.
+    names : ndarray of shape (K,)
+        What they are called.
+    X : matrix of shape (N, D)
+        Rows.
+    first, second : ndarray of shape (N,)
+        The classes of each row, by position.
+    n : int
+        How many features.
+
+    Returns
+    -------
+    list of list of Reason
+        Largest magnitude first; the same as :meth:`maxdisc.explain.Explanation.top` gives.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc import MaxDiscClassifier
+    >>> from maxdisc.cli.evidence import loudest
+    >>> X, y = np.array([[3.0, 0.0], [0.0, 2.0]]), np.array(["a", "b"])
+    >>> model = MaxDiscClassifier("poisson", n_features="all", smoothing=1.0).fit(X, y)
+    >>> names = np.array(["up", "down"])[model.decision_.columns]
+    >>> reasons = loudest(model.decision_, names, X, np.array([0, 1]), np.array([1, 0]), 1)
+    >>> [(reason.feature, reason.present) for (reason,) in reasons]
+    [('up', True), ('up', False)]
+    """
+    out: list[list[Reason]] = [[] for _ in range(len(first))]
+    X = canonical(X) if is_sparse(X) else np.asarray(X, dtype=np.float64)
+    by_cells = is_sparse(X) and not decision.apart(sparse=True).any()
+    planes = decision.family.statistics(canonical(X[:, decision.columns])) if by_cells else ()
+    pairs, group = np.unique(np.stack([first, second]), axis=1, return_inverse=True)
+    for g, pair in enumerate(pairs.T):
+        two = _between(decision, pair)
+        members = np.flatnonzero(group.ravel() == g)
+        some = [plane[members] for plane in planes]
+        parts = _from_cells(two, some, n) if by_cells else _from_all(two, X[members], n)
+        for row, part in zip(members, parts, strict=True):
+            out[row] = [
+                Reason(str(names[k]), float(odds), bool(there))
+                for k, odds, there in zip(part.features, part.odds, part.present, strict=True)
+            ]
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class _Loudest:
+    """Of one row: positions of features, their log-odds, and which of them the row has."""
+
+    features: Integers
+    odds: Floats
+    present: npt.NDArray[np.bool_]
+
+
+def _between(decision: LinearDecision, pair: Integers) -> LinearDecision:
+    return replace(
+        decision,
+        weights=decision.weights[:, pair],
+        baseline=decision.baseline[pair],
+        log_prior=decision.log_prior[pair],
+    )
+
+
+def _from_cells(two: LinearDecision, planes: list[Matrix], n: int) -> Iterator[_Loudest]:
+    absent = two.baseline[1] - two.baseline[0]
+    weights = two.weights[:, 0] - two.weights[:, 1]
+    cells = canonical(sum(plane.multiply(w[None, :]) for w, plane in zip(weights, planes, strict=True)))
+    # So many of what absence says are enough, even for a row that has all the loudest.
+    enough = min(n + int(np.diff(cells.indptr).max()), len(absent))
+    magnitude = np.abs(absent)
+    least = np.partition(magnitude, len(absent) - enough)[len(absent) - enough]
+    candidates = np.flatnonzero(magnitude >= least)
+    candidates = candidates[np.argsort(-magnitude[candidates], kind="stable")]
+    for begin, end in pairwise(cells.indptr):
+        at = cells.indices[begin:end]
+        silent = np.setdiff1d(candidates[: n + len(at)], at)
+        features = np.r_[at, silent]
+        odds = np.r_[cells.data[begin:end] + absent[at], absent[silent]]
+        best = np.lexsort([features, -np.abs(odds)])[:n]
+        yield _Loudest(features[best], odds[best], best < len(at))
+
+
+def _from_all(two: LinearDecision, X: Matrix, n: int) -> Iterator[_Loudest]:
+    for block in blocks(X.shape[0], 4 * len(two.columns)):
+        rows = X[block]
+        parts = two.contributions(rows)
+        odds = parts[:, 0] - parts[:, 1]
+        best = np.argsort(-np.abs(odds), axis=1, kind="stable")[:, :n]
+        for row, (at, each) in enumerate(zip(best, odds, strict=True)):
+            cells = rows[[row]][:, two.columns[at]]
+            values = cells.toarray()[0] if is_sparse(cells) else cells[0]
+            yield _Loudest(at, each[at], values != 0)

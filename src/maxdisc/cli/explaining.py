@@ -1,0 +1,235 @@
+"""``explain``: why one document or row gets its label."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from maxdisc.cli.failures import BadInputError, command
+from maxdisc.cli.options import (
+    DATA,
+    OUTPUT,
+    EncodingOption,
+    Format,
+    FormatOption,
+    JsonOption,
+    ModelArgument,
+    TextOption,
+)
+from maxdisc.cli.speech import marked, results, say_json
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from maxdisc.cli.loaded import LoadedModel
+    from maxdisc.odds import LogOdds
+
+_SHOWN_LINES = 12
+_SHOWN_CHARACTERS = 1500
+
+
+@command
+def explain(
+    model: ModelArgument,
+    document: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Argument(
+            metavar="[TEXT]", help="The document itself; - reads standard input.", show_default=False
+        ),
+    ] = None,
+    data: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--data", metavar="FILE", help="The file that holds the row.", rich_help_panel=DATA),
+    ] = None,
+    row: Annotated[
+        int,
+        typer.Option(
+            "--row",
+            metavar="N",
+            min=1,
+            help="Its number; the first below the names is 1.",
+            rich_help_panel=DATA,
+        ),
+    ] = 1,
+    text: TextOption = None,
+    format: FormatOption = None,  # noqa: A002
+    encoding: EncodingOption = "utf-8",
+    n: Annotated[
+        int, typer.Option("-n", metavar="N", min=1, help="How many features.", rich_help_panel=OUTPUT)
+    ] = 12,
+    against: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            "--against",
+            metavar="LABEL",
+            help="Weigh against this class, not the runner-up.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Show why one document or row gets its label: an exact sum of log-odds.
+
+    What speaks for the label has a plus, what speaks against it a minus.
+
+    [bold]Examples[/]
+
+    maxdisc explain topics.maxdisc 'The goalie saved the game in overtime'
+
+    maxdisc explain tumour.maxdisc --data test.csv --row 3
+    """
+    from maxdisc.cli.loaded import LoadedModel
+    from maxdisc.odds import log_odds
+
+    loaded = LoadedModel.of(model, text)
+    where, raw, posterior = _one_row(loaded, document, data, row, format, encoding)
+    if against is not None:
+        loaded.require_class(against)
+    evidence = log_odds(loaded.fitted, raw, n=n, second=_as_label(loaded, against))
+    if json:
+        say_json(
+            {
+                "row": where,
+                "label": evidence.first,
+                "probability": posterior[evidence.first],
+                "against": evidence.second,
+                "against_probability": posterior[evidence.second],
+                "log_odds": evidence.total,
+                "prior": evidence.prior,
+                "features": [
+                    {"feature": f, "value": None if v != v else v, "log_odds": o}
+                    for f, v, o in zip(evidence.features, evidence.values, evidence.odds, strict=True)
+                ],
+                "others": evidence.others,
+                "n_others": evidence.n_others,
+            }
+        )
+    else:
+        _show_evidence(loaded, evidence, posterior, raw)
+
+
+def _as_label(model: LoadedModel, label: str | None) -> Any:
+    return None if label is None else model.classifier.classes_[model.classes.index(label)]
+
+
+def _one_row(
+    model: LoadedModel,
+    document: str | None,
+    data: str | None,
+    row: int,
+    format: Format | None,  # noqa: A002
+    encoding: str,
+) -> tuple[str, Any, dict[str, float]]:
+    """Where the row is from, what the model takes, and the probability of each class."""
+    import numpy as np
+
+    if (document is None) == (data is None):
+        raise BadInputError("name one thing to explain: a text, or a file with --data FILE --row N.")
+    if document is not None:
+        if model.text is None:
+            raise BadInputError(
+                f"{model.path} is a model of numbers: explain a row with --data FILE --row N."
+            )
+        where = "standard input" if document == "-" else "the text"
+        raw: Any = [_standard_input(encoding) if document == "-" else document]
+        log_p = model.estimator.predict_log_proba(raw)[0]
+    else:
+        dataset = model.dataset([str(data)], None if format is None else format.value, encoding)
+        left = row
+        for batch in dataset.batches(model.columns):
+            if left <= len(batch):
+                one = batch.rows(np.arange(len(batch)) == left - 1)
+                raw, log_p = model.raw(one), model.predicted(one).log_probability[0]
+                where = batch.where(left - 1)
+                break
+            left -= len(batch)
+        else:
+            raise BadInputError(f"{dataset.name} has {row - left:,} rows: there is no row {row:,}.")
+    return where, raw, dict(zip(model.classes, np.exp(log_p).tolist(), strict=True))
+
+
+def _standard_input(encoding: str) -> str:
+    try:
+        return sys.stdin.buffer.read().decode(encoding)
+    except UnicodeDecodeError as error:
+        raise BadInputError(f"standard input: {error}; say another --encoding.") from None
+
+
+def _show_evidence(model: LoadedModel, evidence: LogOdds, posterior: dict[str, float], raw: Any) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from maxdisc.wording import visible
+
+    out = results()
+    first, second = visible(evidence.first), visible(evidence.second)
+    out.print(
+        Text.assemble(
+            (first, "bold green"),
+            f" {posterior[evidence.first]:.1%}, against ",
+            (second, "bold"),
+            f" {posterior[evidence.second]:.1%}",
+        ),
+        soft_wrap=True,
+    )
+    if model.text is not None:
+        out.print()
+        out.print(_highlighted(model, raw[0], evidence))
+        out.print()
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("log-odds", justify="right")
+    table.add_column("word" if model.text is not None else "feature", overflow="ellipsis", no_wrap=True)
+    table.add_column("" if model.text is not None else "value", justify="right", style="dim")
+    for feature, value, odds in zip(evidence.features, evidence.values, evidence.odds, strict=True):
+        if model.text is not None:
+            shown = "absent" if value == 0 else ""
+        else:
+            shown = "missing" if value != value else f"{value:.6g}"
+        table.add_row(marked(odds), Text(visible(feature)), shown)
+    if evidence.n_others:
+        table.add_row(marked(evidence.others), Text(f"{evidence.n_others:,} others", style="dim"), "")
+    table.add_row(marked(evidence.prior), Text("share of the class in training", style="dim"), "")
+    table.add_row(marked(evidence.total), Text("in sum", style="bold"), "")
+    out.print(table)
+
+
+def _highlighted(model: LoadedModel, document: str, evidence: LogOdds) -> Text:
+    """The lines of a document in which something speaks, each word in the colour of its side."""
+    import re
+
+    from rich.text import Text
+
+    vectorizer = model.estimator[0]
+    pattern, lower = re.compile(vectorizer.token_pattern), vectorizer.lowercase
+    loud = dict(zip(evidence.features, evidence.odds, strict=True))
+    lines = [_coloured(line, pattern, lower, loud) for line in document.splitlines() if line.strip()]
+    if len(lines) > _SHOWN_LINES:
+        lines = [line for line in lines if line.spans][:_SHOWN_LINES]
+        lines.append(Text("...", style="dim"))
+    return Text("\n").join(lines)
+
+
+def _coloured(line: str, pattern: Any, lower: bool, loud: dict[str, float]) -> Text:
+    from rich.text import Text
+
+    from maxdisc.wording import shortened, visible
+
+    out, end = Text(), 0
+    shown = line if len(line) <= _SHOWN_CHARACTERS else shortened(line, _SHOWN_CHARACTERS)
+    for found in pattern.finditer(shown):
+        word = found.group(0)
+        odds = loud.get(word.lower() if lower else word, 0.0)
+        if odds:
+            out.append(_readable(shown[end : found.start()]))
+            out.append(visible(word), style="bold green" if odds > 0 else "red")
+            end = found.end()
+    return out.append(_readable(shown[end:]))
+
+
+def _readable(text: str) -> str:
+    """Text without anything that moves the cursor; spaces stay as they are."""
+    from maxdisc.wording import visible
+
+    return "".join(c if c.isprintable() else visible(c) or " " for c in text)

@@ -1,0 +1,91 @@
+"""How commands end: an exit code, and one line that says why."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from typing import NoReturn, ParamSpec, TypeVar
+
+import typer
+
+from maxdisc.cli.speech import say_failure
+
+CHECK_FAILED, BAD_INPUT, DEFECT, INTERRUPTED, BROKEN_PIPE = 1, 2, 70, 130, 141
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class CheckFailedError(Exception):
+    """A check that the user asked for did not hold."""
+
+
+class BadInputError(ValueError):
+    """What the user gave cannot be used; the message says what is wrong and what to do."""
+
+
+def command(function: Callable[P, R]) -> Callable[P, R]:
+    """Wrap a command, so that whatever goes wrong inside ends in an exit code and one line."""
+
+    @functools.wraps(function)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            with warnings.catch_warnings():
+                # A command that has something to say of them takes this over.
+                warnings.showwarning = lambda *_, **__: None
+                result = function(*args, **kwargs)
+                sys.stdout.flush()
+                return result
+        except (typer.Exit, typer.Abort):
+            raise
+        except BaseException as error:
+            _end(error)
+
+    return guarded
+
+
+def _end(error: BaseException) -> NoReturn:
+    """Say what happened and leave with the code that it deserves."""
+    if isinstance(error, BrokenPipeError):
+        # Whoever read this has left: nothing more can be said there, not even when Python cleans up.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(BROKEN_PIPE)
+    if isinstance(error, KeyboardInterrupt):
+        say_failure("stopped.")
+        raise typer.Exit(INTERRUPTED)
+    if os.environ.get("MAXDISC_DEBUG"):
+        traceback.print_exception(error)
+    if isinstance(error, CheckFailedError):
+        say_failure(str(error))
+        raise typer.Exit(CHECK_FAILED)
+    told = _told(error)
+    if told is None:
+        if not isinstance(error, Exception):
+            raise error
+        say_failure(
+            f"a defect of this program, please report it: {type(error).__name__}: {error} "
+            "(MAXDISC_DEBUG=1 shows where)"
+        )
+        raise typer.Exit(DEFECT)
+    say_failure(told)
+    raise typer.Exit(BAD_INPUT)
+
+
+def _told(error: BaseException) -> str | None:
+    """The one line for a mistake that is not ours; None for a defect."""
+    if isinstance(error, ModuleNotFoundError) and error.name in ("pyarrow", "matplotlib"):
+        return f"this needs {error.name}, which is not installed: pip install 'maxdisc[cli,plots]'"
+    if isinstance(error, ImportError) and "pip install" in str(error):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this."
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror[:1].lower()}{error.strerror[1:]}."
+    if isinstance(error, ValueError) and not isinstance(error, UnicodeError):
+        return str(error)
+    return None

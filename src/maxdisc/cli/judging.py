@@ -1,0 +1,253 @@
+"""``evaluate`` and ``report``: how well a model does on labelled rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from maxdisc.cli.failures import BadInputError, CheckFailedError, command
+from maxdisc.cli.options import (
+    DATA,
+    OUTPUT,
+    DataArgument,
+    EncodingOption,
+    ForceOption,
+    FormatOption,
+    JsonOption,
+    LabelOption,
+    ModelArgument,
+    QuietOption,
+    ReportFormat,
+    SkipUnlabelledOption,
+    TextOption,
+)
+from maxdisc.cli.outputs import opened_output, require_writable
+from maxdisc.cli.speech import Speech, results, say_json
+
+if TYPE_CHECKING:
+    from maxdisc.cli.loaded import LoadedModel
+    from maxdisc.sources import Dataset
+
+_MOST_CLASSES = 30
+
+
+@command
+def evaluate(
+    model: ModelArgument,
+    data: DataArgument,
+    min_accuracy: Annotated[
+        Optional[float],  # noqa: UP045
+        typer.Option(
+            "--min-accuracy",
+            metavar="A",
+            min=0.0,
+            max=1.0,
+            help="Exit with 1 if the accuracy is lower.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    text: TextOption = None,
+    label: LabelOption = None,
+    format: FormatOption = None,  # noqa: A002
+    encoding: EncodingOption = "utf-8",
+    skip_unlabelled: SkipUnlabelledOption = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Compare a model's labels with those of the data: accuracy, log-loss, and each class.
+
+    [bold]Examples[/]
+
+    maxdisc evaluate topics.maxdisc test.csv
+
+    maxdisc evaluate topics.maxdisc test.csv --min-accuracy 0.9 --json
+    """
+    speech = Speech(quiet)
+    from maxdisc.cli.loaded import LoadedModel
+
+    loaded = LoadedModel.of(model, text, label)
+    dataset = loaded.dataset(data, None if format is None else format.value, encoding)
+    facts = _judged(loaded, dataset, skip_unlabelled, speech)
+    speech.say_notes()
+    say_json(facts) if json else _show(facts)
+    if min_accuracy is not None and facts["accuracy"] < min_accuracy:
+        raise CheckFailedError(f"the accuracy, {facts['accuracy']:.4f}, is below {min_accuracy:g}.")
+
+
+def _judged(model: LoadedModel, dataset: Dataset, skip_unlabelled: bool, speech: Speech) -> dict[str, Any]:
+    """Counts of every batch, added up; a label that the model does not know is never right."""
+    import numpy as np
+
+    from maxdisc.cli.labelled import Unlabelled
+
+    column = _label_column(model, dataset)
+    unlabelled = Unlabelled(column, skip_unlabelled)
+    position = {label: c for c, label in enumerate(model.classes)}
+    n_classes = len(position)
+    confusion = np.zeros((n_classes + 1, n_classes), dtype=np.int64)
+    unknown: dict[str, int] = {}
+    loss, n_read = 0.0, 0
+    with speech.progress("evaluating", dataset.total_bytes) as tell:
+        for batch in dataset.batches([column, *model.columns]):
+            y, kept = unlabelled.sorted_out(batch)
+            n_read += len(batch)
+            if kept.any():
+                y, said = y[kept], model.predicted(batch if kept.all() else batch.rows(kept))
+                codes = np.array([position.get(label, n_classes) for label in y])
+                np.add.at(confusion, (codes, said.first), 1)
+                known = codes < n_classes
+                log_p = said.log_probability[np.flatnonzero(known), codes[known]]
+                loss -= float(np.maximum(log_p, np.log(np.finfo(np.float64).tiny)).sum())
+                for label in y[~known]:
+                    unknown[label] = unknown.get(label, 0) + 1
+            tell(n_read, dataset.done_bytes)
+    unlabelled.settle(dataset.name, n_read, speech)
+    if unknown:
+        first = next(iter(unknown))
+        speech.note(
+            f"{sum(unknown.values()):,} rows have a label that the model does not know, such as {first!r}: "
+            "they count as wrong, and not in the log-loss"
+        )
+    if len(unknown) and not confusion[:n_classes].any():
+        raise BadInputError(
+            f"no label in column {column!r} of {dataset.name} is known to the model, first {first!r}."
+        )
+    return _figures(confusion, model.classes, loss, unknown)
+
+
+def _label_column(model: LoadedModel, dataset: Dataset) -> str:
+    from maxdisc.sources import nearest
+
+    if model.label is None:
+        raise BadInputError(f"{model.path} does not say which column held the labels: name it with --label.")
+    if model.label not in dataset.names:
+        raise BadInputError(
+            f"{dataset.places[0].name} has no column {model.label!r}, which held the labels; "
+            f"name the one that does with --label{nearest(model.label, dataset.names)}"
+        )
+    return model.label
+
+
+def _figures(confusion: Any, classes: list[str], loss: float, unknown: dict[str, int]) -> dict[str, Any]:
+    import numpy as np
+
+    n_classes = len(classes)
+    right = np.diagonal(confusion[:n_classes])
+    rows, predicted = confusion.sum(axis=1)[:n_classes], confusion.sum(axis=0)
+    with np.errstate(invalid="ignore"):
+        recall, precision = right / rows, right / predicted
+        f1 = 2 * right / (rows + predicted)
+    n = int(confusion.sum())
+    present = rows > 0
+    return {
+        "rows": n,
+        "accuracy": float(right.sum() / n),
+        "majority_accuracy": float(max(rows.max(), max(unknown.values(), default=0)) / n),
+        "macro_f1": float(np.mean(f1[present])),
+        "log_loss": float(loss / max(1, rows.sum())),
+        "classes": [
+            {
+                "label": label,
+                "rows": int(rows[c]),
+                "precision": None if predicted[c] == 0 else float(precision[c]),
+                "recall": None if rows[c] == 0 else float(recall[c]),
+                "f1": None if rows[c] + predicted[c] == 0 else float(f1[c]),
+            }
+            for c, label in enumerate(classes)
+        ],
+        "unknown_labels": unknown,
+    }
+
+
+def _show(facts: dict[str, Any]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    out = results()
+    out.print(
+        Text.assemble(
+            ("accuracy ", "bold"),
+            (f"{facts['accuracy']:.1%}", "bold green"),
+            f" on {facts['rows']:,} rows (the largest class alone: {facts['majority_accuracy']:.1%}), "
+            f"macro F1 {facts['macro_f1']:.3f}, log-loss {facts['log_loss']:.3f}",
+        ),
+        soft_wrap=True,
+    )
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("class", overflow="ellipsis", no_wrap=True)
+    for name in ("rows", "precision", "recall", "F1"):
+        table.add_column(name, justify="right")
+    ordered = sorted(facts["classes"], key=lambda c: -c["rows"])
+    for c in ordered[:_MOST_CLASSES]:
+        figures = ["-" if c[k] is None else f"{c[k]:.3f}" for k in ("precision", "recall", "f1")]
+        table.add_row(Text(c["label"]), f"{c['rows']:,}", *figures)
+    out.print(table)
+    if len(ordered) > _MOST_CLASSES:
+        out.print(f"and {len(ordered) - _MOST_CLASSES} smaller classes: --json shows all of them")
+
+
+@command
+def report(
+    model: ModelArgument,
+    data: Annotated[
+        list[str],
+        typer.Option("--data", metavar="DATA", help="Labelled rows; may be repeated.", rich_help_panel=DATA),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="OUT", help="The report.", rich_help_panel=OUTPUT)
+    ],
+    form: Annotated[
+        Optional[ReportFormat],  # noqa: UP045
+        typer.Option("--format", help="By default what OUT ends in, else html.", rich_help_panel=OUTPUT),
+    ] = None,
+    title: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--title", help="Of the report.", rich_help_panel=OUTPUT),
+    ] = None,
+    text: TextOption = None,
+    label: LabelOption = None,
+    data_format: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            "--data-format", help="What the data is, if its name does not say.", rich_help_panel=DATA
+        ),
+    ] = None,
+    encoding: EncodingOption = "utf-8",
+    skip_unlabelled: SkipUnlabelledOption = False,
+    force: ForceOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Write a report: what was learnt, how good it is, and the mistakes with their evidence.
+
+    [bold]Examples[/]
+
+    maxdisc report topics.maxdisc --data test.csv -o report.html
+
+    maxdisc report topics.maxdisc --data test.csv -o report.md
+    """
+    speech = Speech(quiet)
+    require_writable(output, force, [model, *(Path(argument) for argument in data)])
+    written = form.value if form is not None else _by_name(output)
+    from maxdisc.cli.labelled import read_labelled
+    from maxdisc.cli.loaded import LoadedModel
+
+    loaded = LoadedModel.of(model, text, label)
+    dataset = loaded.dataset(data, data_format, encoding)
+    column = _label_column(loaded, dataset)
+    rows = read_labelled(dataset, column, loaded.text, loaded.features, skip_unlabelled, speech)
+    import maxdisc.report as reports
+
+    about = {**loaded.about, "data": sorted({Path(name).name for name in dataset.formats})}
+    with speech.progress(f"evaluating {len(rows):,} rows"), rows.located():
+        made = reports.evaluate(loaded.estimator, loaded.fitting(rows.X), rows.y, title=title, about=about)
+        content = {"html": made.html, "md": made.markdown, "json": made.json}[written]()
+    with opened_output(output) as file:
+        file.write(content.encode("utf-8"))
+    speech.note(f"{len(rows):,} rows evaluated: {output}")
+    speech.say_notes()
+
+
+def _by_name(output: Path) -> str:
+    return {".md": "md", ".markdown": "md", ".json": "json"}.get(output.suffix.lower(), "html")

@@ -1,0 +1,161 @@
+"""Labelled rows in memory, each of which still knows where it was written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maxdisc.cli.failures import BadInputError
+from maxdisc.cli.speech import Speech
+from maxdisc.matrices import Booleans, Matrix
+from maxdisc.sources import Batch, Dataset, joined
+
+_ROW = re.compile(r"\brow (\d+)\b")
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledRows:
+    """Documents or a matrix, with labels.
+
+    Parameters
+    ----------
+    X : list of str, pyarrow.Table or sparse matrix
+        N rows.
+    y : ndarray of shape (N,)
+        Labels, as strings.
+    origin : sequence of (str, ndarray)
+        For each run of rows, its file and the numbers of its rows there.
+    """
+
+    X: Any
+    y: npt.NDArray[np.str_]
+    origin: Sequence[tuple[str, npt.NDArray[np.intp]]]
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def where(self, row: int) -> str:
+        """How a message calls a row."""
+        for source, numbers in self.origin:
+            if row < len(numbers):
+                return f"{source} row {numbers[row]}"
+            row -= len(numbers)
+        return f"row {row}"
+
+    @contextmanager
+    def located(self) -> Iterator[None]:
+        """Messages about a row of X name the row of the file instead."""
+        try:
+            yield
+        except ValueError as error:
+            raise BadInputError(_ROW.sub(lambda found: self.where(int(found[1])), str(error))) from None
+
+
+@contextmanager
+def located_in(batch: Batch) -> Iterator[None]:
+    """Messages about a row of a batch name the row of the file instead."""
+    try:
+        yield
+    except ValueError as error:
+        raise BadInputError(_ROW.sub(lambda found: batch.where(int(found[1])), str(error))) from None
+
+
+def read_labelled(
+    dataset: Dataset,
+    label: str,
+    text: str | None,
+    features: Sequence[str],
+    skip_unlabelled: bool,
+    speech: Speech,
+) -> LabelledRows:
+    """Read all rows into memory; those without a label are refused, or left out if asked for.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        The rows.
+    label, text, features
+        The columns; with neither text nor features the rows are those of a sparse matrix.
+    skip_unlabelled : bool
+        Leave out rows without a label.
+    speech : Speech
+        Where progress and notes go.
+    """
+    parts: list[Any] = []
+    labels: list[npt.NDArray[np.object_]] = []
+    origin: list[tuple[str, npt.NDArray[np.intp]]] = []
+    unlabelled = Unlabelled(label, skip_unlabelled)
+    n_rows = 0
+    with speech.progress("reading", dataset.total_bytes) as tell:
+        for batch in dataset.batches([label, *([text] if text else features)]):
+            y, kept = unlabelled.sorted_out(batch)
+            part = batch if kept.all() else batch.rows(kept)
+            parts.append(
+                part.texts(text)
+                if text
+                else part.matrix
+                if part.matrix is not None
+                else part.numbers(features)
+            )
+            labels.append(y[kept])
+            origin.append((batch.source, batch.first_row + np.flatnonzero(kept)))
+            n_rows += len(batch)
+            tell(n_rows, dataset.done_bytes)
+    unlabelled.settle(dataset.name, n_rows, speech)
+    known: npt.NDArray[np.str_] = np.concatenate(labels).astype(np.str_)
+    classes = np.unique(known)
+    if len(classes) < 2:
+        only = f"only one class, {str(classes[0])!r}" if len(classes) else "no labels"
+        raise BadInputError(f"column {label!r} of {dataset.name} has {only}: a classifier needs two or more.")
+    return LabelledRows(joined(parts), known, origin)
+
+
+class Unlabelled:
+    """Counts rows without a label; they are an error, unless they are to be skipped.
+
+    Parameters
+    ----------
+    column : str
+        Where labels should be.
+    skip : bool
+        Whether to leave such rows out.
+    """
+
+    def __init__(self, column: str, skip: bool) -> None:
+        self.column, self.skip = column, skip
+        self.count, self.first = 0, ""
+
+    def sorted_out(self, batch: Batch) -> tuple[npt.NDArray[np.object_], Booleans]:
+        """The labels of a batch, and which rows have one."""
+        y = batch.labels(self.column)
+        kept = np.array([label is not None for label in y], dtype=np.bool_)
+        if not kept.all():
+            self.first = self.first or batch.where(int(np.argmin(kept)))
+            self.count += int((~kept).sum())
+        return y, kept
+
+    def settle(self, name: str, n_rows: int, speech: Speech) -> None:
+        """Say how many there were: as a note if they were skipped, else as the error they are."""
+        if not self.count:
+            return
+        if self.count == n_rows:
+            raise BadInputError(f"no row of {name} has a label in column {self.column!r}.")
+        counted = f"{self.count:,} of {n_rows:,} rows of {name} have no label in column {self.column!r}"
+        if not self.skip:
+            raise BadInputError(f"{counted}, first {self.first}: leave them out with --skip-unlabelled.")
+        speech.note(f"{counted}: left out")
+
+
+def as_wide(matrix: Matrix, width: int) -> Matrix:
+    """A sparse matrix with exactly so many columns: what a model does not know says nothing."""
+    import scipy.sparse as sp
+
+    if matrix.shape[1] > width:
+        return matrix[:, :width]
+    return sp.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], width))

@@ -1,0 +1,102 @@
+"""Options that several commands share, each written once."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+DATA, LEARNING, TEXT, OUTPUT = "Data", "Learning", "Text", "Output"
+
+
+class Format(StrEnum):
+    """What a file holds."""
+
+    csv = "csv"
+    tsv = "tsv"
+    parquet = "parquet"
+    jsonl = "jsonl"
+    svmlight = "svmlight"
+    lines = "lines"
+    folder = "folder"
+
+
+class Family(StrEnum):
+    """Families of densities."""
+
+    auto = "auto"
+    exponential = "exponential"
+    gaussian = "gaussian"
+    bernoulli = "bernoulli"
+    geometric = "geometric"
+    poisson = "poisson"
+    gamma = "gamma"
+    beta = "beta"
+    hurdle = "hurdle"
+
+
+class Rule(StrEnum):
+    """How the number of features is picked."""
+
+    best = "best"
+    one_se = "one_se"
+
+
+class Scale(StrEnum):
+    """How word counts are scaled."""
+
+    length = "length"
+    log = "log"
+    frequency = "frequency"
+    none = "none"
+
+
+class ReportFormat(StrEnum):
+    """What a report is written as."""
+
+    html = "html"
+    md = "md"
+    json = "json"
+
+
+DataArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="DATA",
+        help="Files, folders (one document in each file, labelled by its folder), quoted globs, or - for "
+        "standard input.",
+        show_default=False,
+    ),
+]
+ModelArgument = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="A model file, as fit writes it.", show_default=False)
+]
+FormatOption = Annotated[
+    Optional[Format],  # noqa: UP045  # Typer reads it at run time
+    typer.Option("--format", help="What the data is, if its name does not say.", rich_help_panel=DATA),
+]
+EncodingOption = Annotated[
+    str, typer.Option("--encoding", help="Of text files, such as latin-1.", rich_help_panel=DATA)
+]
+TextOption = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option("--text", metavar="COL", help="The column that holds the documents.", rich_help_panel=DATA),
+]
+LabelOption = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option("--label", metavar="COL", help="The column that holds the labels.", rich_help_panel=DATA),
+]
+SkipUnlabelledOption = Annotated[
+    bool, typer.Option("--skip-unlabelled", help="Leave out rows without a label.", rich_help_panel=DATA)
+]
+ForceOption = Annotated[
+    bool, typer.Option("--force", "-f", help="Replace a file that exists.", rich_help_panel=OUTPUT)
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object, for machines.", rich_help_panel=OUTPUT)
+]
+QuietOption = Annotated[
+    bool, typer.Option("--quiet", "-q", help="No notes and no progress.", rich_help_panel=OUTPUT)
+]

@@ -1,0 +1,89 @@
+"""``rank``: the features that tell the classes apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from maxdisc.cli.failures import command
+from maxdisc.cli.options import OUTPUT, JsonOption, ModelArgument
+from maxdisc.cli.speech import results, say_json
+
+if TYPE_CHECKING:
+    from maxdisc.cli.loaded import LoadedModel
+
+
+@command
+def rank(
+    model: ModelArgument,
+    n: Annotated[
+        int, typer.Option("-n", metavar="N", min=1, help="How many features.", rich_help_panel=OUTPUT)
+    ] = 20,
+    label: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            "--class",
+            metavar="LABEL",
+            help="What sets this class apart from all others.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """List the features that tell the classes apart, best first.
+
+    [bold]Examples[/]
+
+    maxdisc rank topics.maxdisc
+
+    maxdisc rank topics.maxdisc --class sci.space -n 10
+    """
+    from maxdisc.cli.loaded import LoadedModel
+    from maxdisc.ranking import ranking_table
+
+    loaded = LoadedModel.of(model)
+    table = ranking_table(loaded.fitted, n=n, per_class=n)
+    if label is None:
+        rows = [
+            {"feature": f.feature, "score": f.score, "class": str(f.label), "direction": int(f.direction)}
+            for f in table
+        ]
+    else:
+        loaded.require_class(label)
+        rows = [
+            {"feature": feature, "score": divergence, "class": label, "direction": direction}
+            for feature, direction, divergence in table.of_class(label, n)
+        ]
+    if json:
+        say_json({"model": str(model), "kept": loaded.classifier.n_selected_, "features": rows})
+    else:
+        _show_ranking(loaded, rows, label)
+
+
+def _show_ranking(model: LoadedModel, rows: list[dict[str, Any]], label: str | None) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from maxdisc.wording import visible
+
+    out = results()
+    kept, of = model.classifier.n_selected_, model.classifier.n_features_in_
+    what = "words" if model.text is not None else "features"
+    title = f"what sets {label} apart from all other classes" if label else f"{kept:,} {what} kept of {of:,}"
+    out.print(Text(title, style="bold"), soft_wrap=True)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("", justify="right", style="dim")
+    table.add_column(what[:-1], overflow="ellipsis", no_wrap=True)
+    table.add_column("divergence", justify="right")
+    table.add_column("more in" if label is None else "the class has")
+    for number, row in enumerate(rows, 1):
+        more = row["direction"] > 0
+        if label is None:
+            says = (
+                Text(visible(row["class"])) if more else Text(f"all but {visible(row['class'])}", style="red")
+            )
+        else:
+            says = Text("more" if more else "less", style="green" if more else "red")
+        table.add_row(str(number), Text(visible(row["feature"])), f"{row['score']:.4g}", says)
+    out.print(table)

@@ -1,0 +1,137 @@
+"""What is said and where: results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+from maxdisc.wording import visible
+
+# A table that goes to a file must not be cut at the width of no terminal.
+_WIDE = 200
+
+
+def results() -> Console:
+    """Where people read results."""
+    return Console(width=None if sys.stdout.isatty() else _WIDE, highlight=False)
+
+
+def say_json(facts: dict[str, Any]) -> None:
+    """One object on standard output, for machines."""
+    print(json.dumps(facts, ensure_ascii=False, indent=2))
+
+
+def say_failure(text: str) -> None:
+    """The one line of a failure."""
+    line = visible(text)
+    _aside().print(Text.assemble(("maxdisc: ", "bold red"), line), soft_wrap=True)
+
+
+def _aside() -> Console:
+    return Console(stderr=True, width=None if sys.stderr.isatty() else _WIDE, highlight=False)
+
+
+class Speech:
+    """What one command says beside its results: notes, and how far it is.
+
+    Notes are held back until the data has proved good, and where nobody watches until the work is done, so
+    that a failure is one line and nothing else.
+
+    Parameters
+    ----------
+    quiet : bool
+        Say nothing.
+    """
+
+    def __init__(self, quiet: bool = False) -> None:
+        self.quiet = quiet
+        self._notes: list[str] = []
+        # Put back by whoever runs the command.
+        warnings.showwarning = lambda message, *_, **__: self.note(str(message))
+
+    def note(self, text: str) -> None:
+        """Remember something to be said."""
+        line = visible(text)
+        if line not in self._notes:
+            self._notes.append(line)
+
+    def say_notes(self, done: bool = True) -> None:
+        """Say what was noted so far; before the work is done, only on a terminal."""
+        if not done and not sys.stderr.isatty():
+            return
+        if not self.quiet:
+            for note in self._notes:
+                _aside().print(Text(note, style="dim"), soft_wrap=True)
+        self._notes.clear()
+
+    @contextmanager
+    def progress(self, task: str, total: int = 0) -> Iterator[Callable[[int, int], None]]:
+        """A bar for long work, on a terminal only; it goes when the work is done.
+
+        Yields
+        ------
+        callable
+            To be told the rows that are done, and how much of ``total``.
+        """
+        console = _aside()
+        if self.quiet or not console.is_terminal:
+            yield lambda *_: None
+            return
+        bar = [BarColumn(), TaskProgressColumn()] if total else []
+        left = [TimeRemainingColumn(compact=True)] if total else [TimeElapsedColumn()]
+        columns = [SpinnerColumn(), TextColumn("{task.description}"), *bar, _Rate(), *left]
+        with Progress(*columns, console=console, transient=True) as shown:
+            handle = shown.add_task(task, total=total or None)
+            yield lambda rows, done: shown.update(handle, completed=done, rows=rows)
+
+
+class _Rate(ProgressColumn):
+    """Rows, and how many in a second."""
+
+    def render(self, task: Task) -> Text:
+        rows = int(task.fields.get("rows", 0))
+        if not rows:
+            return Text("")
+        seconds = task.finished_time or task.elapsed
+        rate = f", {rows / seconds:,.0f}/s" if seconds else ""
+        return Text(f"{rows:,} rows{rate}", style="cyan")
+
+
+def size_of(n_bytes: int) -> str:
+    """A number of bytes as people say it.
+
+    Examples
+    --------
+    >>> from maxdisc.cli.speech import size_of
+    >>> size_of(900), size_of(1_300_000)
+    ('900 B', '1.3 MB')
+    """
+    size = float(n_bytes)
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000 or unit == "GB":
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    raise AssertionError  # the loop always returns
+
+
+def marked(value: float, digits: int = 2) -> Text:
+    """A signed number that can be told for or against without colours too."""
+    return Text(f"{value:+.{digits}f}", style="bold green" if value > 0 else "red" if value < 0 else "dim")

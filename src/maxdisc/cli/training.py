@@ -1,0 +1,321 @@
+"""``fit``: from labelled rows to a model file."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from maxdisc.cli.failures import BadInputError, command
+from maxdisc.cli.options import (
+    DATA,
+    LEARNING,
+    OUTPUT,
+    TEXT,
+    DataArgument,
+    EncodingOption,
+    Family,
+    ForceOption,
+    Format,
+    FormatOption,
+    JsonOption,
+    LabelOption,
+    QuietOption,
+    Rule,
+    Scale,
+    SkipUnlabelledOption,
+    TextOption,
+)
+from maxdisc.cli.outputs import require_writable
+from maxdisc.cli.speech import Speech, results, say_json, size_of
+
+if TYPE_CHECKING:
+    from maxdisc.cli.labelled import LabelledRows
+    from maxdisc.sources import Roles
+
+
+@command
+def fit(
+    data: DataArgument,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="MODEL", help="The model file to write.", rich_help_panel=OUTPUT
+        ),
+    ],
+    text: TextOption = None,
+    label: LabelOption = None,
+    features: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(
+            "--features",
+            metavar="COLS",
+            help="Columns of a table to use: names, comma lists, globs.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    exclude: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--exclude", metavar="COLS", help="Columns to leave out.", rich_help_panel=DATA),
+    ] = None,
+    format: FormatOption = None,  # noqa: A002
+    encoding: EncodingOption = "utf-8",
+    skip_unlabelled: SkipUnlabelledOption = False,
+    family: Annotated[
+        Family,
+        typer.Option(
+            help="The densities; auto: poisson for words, gaussian for tables.", rich_help_panel=LEARNING
+        ),
+    ] = Family.auto,
+    n_features: Annotated[
+        str,
+        typer.Option(
+            metavar="K", help="auto (on folds), all, a number, or a share.", rich_help_panel=LEARNING
+        ),
+    ] = "auto",
+    smoothing: Annotated[
+        str, typer.Option(metavar="S", help="auto (on folds) or pseudo-rows.", rich_help_panel=LEARNING)
+    ] = "auto",
+    folds: Annotated[
+        str,
+        typer.Option(metavar="V", help="A number of folds, holdout, or hash.", rich_help_panel=LEARNING),
+    ] = "5",
+    rule: Annotated[
+        Rule,
+        typer.Option(
+            help="The best accuracy, or fewer features within one standard error.", rich_help_panel=LEARNING
+        ),
+    ] = Rule.best,
+    scale: Annotated[
+        Scale,
+        typer.Option(help="Of word counts; length: to the mean document.", rich_help_panel=TEXT),
+    ] = Scale.length,
+    stop_words: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            metavar="WORDS", help="english, or a file with a word on each line.", rich_help_panel=TEXT
+        ),
+    ] = None,
+    min_count: Annotated[
+        int, typer.Option(min=1, help="Words found less often are dropped.", rich_help_panel=TEXT)
+    ] = 1,
+    min_df: Annotated[
+        str,
+        typer.Option(metavar="N", help="Least number, or share, of documents.", rich_help_panel=TEXT),
+    ] = "1",
+    max_df: Annotated[
+        str, typer.Option(metavar="N", help="Greatest number, or share, of documents.", rich_help_panel=TEXT)
+    ] = "1.0",
+    max_features: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(min=1, help="Keep only the most frequent words.", rich_help_panel=TEXT),
+    ] = None,
+    ngrams: Annotated[
+        str,
+        typer.Option(
+            metavar="A,B", help="Words in a row, from A to B: 1,2 adds pairs.", rich_help_panel=TEXT
+        ),
+    ] = "1,1",
+    moments: Annotated[
+        bool,
+        typer.Option(
+            "--moments/--no-moments",
+            help="Keep what further learning needs; without it the file is smaller.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = True,
+    force: ForceOption = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Learn from labelled documents or from a table, and write a model file.
+
+    Text and label columns are guessed, and the guess is shown.
+    How many features to keep is chosen on folds.
+
+    [bold]Examples[/]
+
+    maxdisc fit train.csv --text body --label topic -o topics.maxdisc
+
+    maxdisc fit 'parts/*.parquet' --label tumour --exclude 'id,batch_*' -o tumour.maxdisc
+
+    maxdisc fit mail/ -o mail.maxdisc   (mail/spam/1.txt, mail/ham/2.txt, ...)
+    """
+    started = time.perf_counter()
+    speech = Speech(quiet)
+    require_writable(output, force, [Path(argument) for argument in data])
+    learning = {
+        "family": family.value,
+        "n_features": _number_or_word(n_features, "--n-features", ("auto", "all")),
+        "smoothing": _number_or_word(smoothing, "--smoothing", ("auto",), real=True),
+        "cv": _number_or_word(folds, "--folds", ("holdout", "hash")),
+        "rule": rule.value,
+    }
+    words = {
+        "scale": None if scale is Scale.none else scale.value,
+        "stop_words": _stop_words(stop_words),
+        "min_count": min_count,
+        "min_df": _number_or_word(min_df, "--min-df"),
+        "max_df": _number_or_word(max_df, "--max-df"),
+        "max_features": max_features,
+        "ngram_range": _ngrams(ngrams),
+    }
+    from maxdisc.cli.labelled import read_labelled
+    from maxdisc.sources import Dataset, guess_roles
+
+    dataset = Dataset(data, format=_value(format), encoding=encoding, text_column=text, label_column=label)
+    roles = guess_roles(dataset.preview(), label, text, features or (), exclude or ())
+    rows = read_labelled(dataset, roles.label, roles.text, roles.features, skip_unlabelled, speech)
+    _note_roles(roles, rows, speech)
+    speech.say_notes(done=False)
+    with speech.progress(f"fitting {len(rows):,} rows"):
+        model = _fitted(rows, roles, learning, words)
+    from maxdisc.artifact import save
+
+    save(model, output, moments=moments, about=_about(roles, rows, dataset.formats))
+    speech.say_notes()
+    facts = _facts(model, roles, rows, output, time.perf_counter() - started)
+    say_json(facts) if json else _show(facts)
+
+
+def _fitted(rows: LabelledRows, roles: Roles, learning: dict[str, Any], words: dict[str, Any]) -> Any:
+    from sklearn.pipeline import Pipeline
+
+    from maxdisc import MaxDiscClassifier
+
+    classifier = MaxDiscClassifier(**learning)
+    model = classifier
+    if roles.text is not None:
+        from maxdisc.text import TermFrequencyVectorizer
+
+        model = Pipeline([("vectorizer", TermFrequencyVectorizer(**words)), ("classifier", classifier)])
+    with rows.located():
+        return model.fit(rows.X, rows.y)
+
+
+def _about(roles: Roles, rows: LabelledRows, formats: dict[str, str]) -> dict[str, Any]:
+    """What the model file remembers of its data: names of files, but not where they were."""
+    about: dict[str, Any] = {
+        "label": roles.label,
+        "rows": len(rows),
+        "sources": sorted({Path(name).name for name in formats})[:100],
+        "formats": sorted(set(formats.values())),
+    }
+    if roles.text is not None:
+        about["text"] = roles.text
+    return about
+
+
+def _facts(model: Any, roles: Roles, rows: LabelledRows, output: Path, seconds: float) -> dict[str, Any]:
+    from maxdisc.fitted import FittedModel
+
+    classifier = FittedModel.of(model).classifier
+    path = classifier.path_
+    facts: dict[str, Any] = {
+        "model": str(output),
+        "bytes": output.stat().st_size,
+        "kind": "text" if roles.text else "table",
+        "text": roles.text,
+        "label": roles.label,
+        "rows": len(rows),
+        "classes": len(classifier.classes_),
+        "family": classifier.families_[0][0].name,
+        "features": classifier.n_features_in_,
+        "features_kept": classifier.n_selected_,
+        "smoothing": classifier.smoothing_.amount,
+        "held_out_accuracy": None,
+        "held_out_standard_error": None,
+        "folds": None,
+        "seconds": round(seconds, 3),
+    }
+    if path is not None:
+        at = path.best_position("one_se" if classifier.rule == "one_se" else "best")
+        facts["held_out_accuracy"] = float(path.mean_accuracy[at])
+        facts["held_out_standard_error"] = float(path.standard_error[at])
+        facts["folds"] = len(path.weight)
+    return facts
+
+
+def _show(facts: dict[str, Any]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    noun = "words" if facts["kind"] == "text" else "features"
+    lines = [
+        ("rows", f"{facts['rows']:,} in {facts['classes']} classes"),
+        (noun, f"{facts['features_kept']:,} kept of {facts['features']:,}, {facts['family']} densities"),
+    ]
+    if facts["held_out_accuracy"] is not None:
+        accuracy, error = facts["held_out_accuracy"], facts["held_out_standard_error"]
+        on = "held-out rows" if facts["folds"] == 1 else f"{facts['folds']} folds"
+        lines.append(("accuracy", f"{accuracy:.1%} ± {error:.1%} on {on}"))
+    lines.append(("model", f"{facts['model']}, {size_of(facts['bytes'])}, in {facts['seconds']:.1f} s"))
+    table = Table.grid(padding=(0, 2))
+    for name, value in lines:
+        table.add_row(Text(name, style="bold"), Text(value))
+    results().print(table)
+
+
+def _note_roles(roles: Roles, rows: LabelledRows, speech: Speech) -> None:
+    """Show what was guessed, and what was left out."""
+    if roles.guessed:
+        parts = [f"label: {roles.label} ({len(set(rows.y.tolist()))} classes)"]
+        flags = ["--label"] if "label" in roles.guessed else []
+        if roles.text is not None:
+            parts.append(f"text: {roles.text}")
+            flags += ["--text"] if "text" in roles.guessed else []
+        elif roles.features:
+            parts.append(f"features: {_some(roles.features)}")
+            flags += ["--features"] if "features" in roles.guessed else []
+        speech.note(", ".join(parts) + "; change with " + ", ".join(flags))
+    for reason in dict.fromkeys(reason for _, reason in roles.left_out):
+        names = [name for name, why in roles.left_out if why == reason]
+        why = (
+            reason
+            if len(names) == 1
+            else reason.replace("it holds", "they hold").replace("it numbers", "they number")
+        )
+        speech.note(f"left out: {_some(names)} ({why})")
+
+
+def _some(names: Any, shown: int = 5) -> str:
+    names = list(names)
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return ", ".join(names[:shown]) + more
+
+
+def _value(format: Format | None) -> str | None:  # noqa: A002
+    return None if format is None else format.value
+
+
+def _number_or_word(written: str, flag: str, words: tuple[str, ...] = (), real: bool = False) -> Any:
+    """A whole number, a fraction, or one of the words."""
+    if written in words:
+        return written
+    try:
+        return float(written) if real or not written.lstrip("+-").isdigit() else int(written)
+    except ValueError:
+        raise BadInputError(f"{flag} takes {', '.join([*words, 'or a number'])}, got {written!r}.") from None
+
+
+def _ngrams(written: str) -> tuple[int, int]:
+    low, _, high = written.replace("-", ",").partition(",")
+    if not (low.strip().isdigit() and (high or low).strip().isdigit()):
+        raise BadInputError(f"--ngrams takes two numbers, such as 1,2, got {written!r}.")
+    return int(low), int(high or low)
+
+
+def _stop_words(written: str | None) -> Any:
+    if written in (None, "none"):
+        return None
+    if written == "english":
+        return "english"
+    path = Path(str(written))
+    if not path.is_file():
+        raise BadInputError(f"--stop-words takes english or a file of words, and there is no file {written}.")
+    try:
+        return sorted(set(path.read_text(encoding="utf-8").split()))
+    except UnicodeDecodeError:
+        raise BadInputError(f"{path} is not UTF-8.") from None

@@ -1,0 +1,32 @@
+"""Rows from files: CSV, TSV, Parquet, JSON Lines, svmlight, folders of text, standard input.
+
+Everything is read in batches of bounded memory that know which rows of which file they hold, so that whatever
+is wrong with a value is said with its place.
+"""
+
+from __future__ import annotations
+
+try:
+    import pyarrow  # noqa: F401  # asked for once, here, with the way out
+except ImportError as error:  # pragma: no cover  # tests have it
+    raise ImportError("reading files needs pyarrow: pip install 'maxdisc[cli]'") from error
+
+from maxdisc.sources.batches import Batch, joined
+from maxdisc.sources.dataset import Dataset
+from maxdisc.sources.places import FORMATS, SourceError
+from maxdisc.sources.roles import Roles, guess_roles, matching, nearest
+from maxdisc.sources.sinks import format_to_write, open_sink
+
+__all__ = [
+    "FORMATS",
+    "Batch",
+    "Dataset",
+    "Roles",
+    "SourceError",
+    "format_to_write",
+    "guess_roles",
+    "joined",
+    "matching",
+    "nearest",
+    "open_sink",
+]

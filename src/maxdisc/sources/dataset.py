@@ -1,0 +1,220 @@
+"""The rows of one or more files with the same columns."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Iterator, Sequence
+from itertools import chain
+
+from maxdisc.sources.batches import Batch, Opened
+from maxdisc.sources.columnar import open_parquet
+from maxdisc.sources.delimited import open_delimited
+from maxdisc.sources.documents import LABEL, TEXT, open_folder, open_lines
+from maxdisc.sources.jsonlines import open_jsonl
+from maxdisc.sources.places import FORMATS, Place, SourceError, find_places, format_of_content
+from maxdisc.sources.roles import nearest
+from maxdisc.sources.streams import Stream, require_encoding
+from maxdisc.sources.svmlight import open_svmlight
+
+
+class Dataset:
+    r"""Rows to be read in batches, from whatever the arguments name.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        Files, folders, globs, or ``-`` for standard input.
+    format : str, optional
+        One of ``maxdisc.sources.FORMATS``; by default what names and first bytes say.
+    encoding : str
+        Of text files.
+    text_column, label_column : str, optional
+        The columns that are wanted, where they are known. What has no names (lines, folders, svmlight) takes
+        them over.
+
+    Attributes
+    ----------
+    formats : dict
+        For each file read so far, its format.
+    total_bytes : int
+        The size of all files; 0 if some are not files.
+    done_bytes : int
+        How much of it has been read.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from maxdisc.sources import Dataset
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "mail.csv")
+    >>> _ = path.write_text("body,kind\nhello there,ham\ncheap pills,spam\n")
+    >>> data = Dataset([str(path)])
+    >>> data.names
+    ['body', 'kind']
+    >>> [batch.texts("body") for batch in data.batches(["body"])]
+    [['hello there', 'cheap pills']]
+    """
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        *,
+        format: str | None = None,  # noqa: A002
+        encoding: str = "utf-8",
+        text_column: str | None = None,
+        label_column: str | None = None,
+    ) -> None:
+        if format is not None and format not in FORMATS:
+            raise SourceError(f"there is no format {format!r}: use {', '.join(FORMATS)}.")
+        require_encoding(encoding)
+        self.places = find_places(arguments, format)
+        self.encoding = encoding
+        self.text_column = text_column
+        self.label_column = label_column
+        self.formats: dict[str, str] = {}
+        self._names: list[str] | None = None
+        self._preview: Batch | None = None
+        self._begun: Iterator[Batch] | None = None
+        self._read_once = False
+        self._finished_bytes = self._current_bytes = 0
+        files = [place.size for place in self.places]
+        self.total_bytes = sum(files) if all(files) else 0
+
+    @property
+    def name(self) -> str:
+        """What messages call the data: the first file, and how many more there are."""
+        more = len(self.places) - 1
+        return self.places[0].name + (f" and {more} more" if more else "")
+
+    @property
+    def done_bytes(self) -> int:
+        """How many bytes of ``total_bytes`` have been read in this pass."""
+        return self._finished_bytes + self._current_bytes
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the first file."""
+        self.preview()
+        assert self._names is not None  # the preview has found them
+        return self._names
+
+    def preview(self) -> Batch:
+        """The first rows, with all columns; reading a stream goes on from there."""
+        if self._preview is None:
+            place = self.places[0]
+            batches = self._batches_of(place, None)
+            first = next(batches, None)
+            if first is None:
+                raise SourceError(f"{place.name} has a row of names, but no rows below it.")
+            if place.once:
+                self._begun = chain([first], batches)
+            else:
+                batches.close()
+            self._preview = first
+        return self._preview
+
+    def batches(self, columns: Collection[str] | None = None) -> Iterator[Batch]:
+        """All rows, in order.
+
+        Parameters
+        ----------
+        columns : collection of str, optional
+            The columns that are wanted; a file without one of them is refused. By default all of the first
+            file.
+
+        Yields
+        ------
+        Batch
+            Consecutive rows of one file, in bounded memory.
+        """
+        if any(place.once for place in self.places):
+            if self._read_once:
+                raise SourceError(f"{self.name} can be read only once: write it to a file first.")
+            self._read_once = True
+        self._finished_bytes = self._current_bytes = 0
+        wanted = self.names if columns is None else columns
+        empty = True
+        for place in self.places:
+            rows: Iterator[Batch] = self._batches_of(place, wanted)
+            if self._begun is not None and place is self.places[0]:
+                require_columns(self.names, wanted, place.name)
+                rows, self._begun = self._begun, None
+            for batch in rows:
+                empty = False
+                yield batch
+            self._finished_bytes += place.size
+            self._current_bytes = 0
+        if empty:
+            raise SourceError(f"{self.name} has no rows.")
+
+    def _batches_of(self, place: Place, columns: Collection[str] | None) -> Generator[Batch, None, None]:
+        stream = None if place.format == "folder" else Stream(place, self.encoding)
+        try:
+            opened = self._opened(place, stream, columns)
+            if self._names is None:
+                self._names = opened.names
+            if columns is not None:
+                require_columns(opened.names, columns, place.name)
+            row = 0
+            for part in opened.tables:
+                table, matrix = part if isinstance(part, tuple) else (part, None)
+                if table.num_rows == 0:
+                    continue
+                table = table.rename_columns([self._called(name, place) for name in table.column_names])
+                yield Batch(table, place.name, row + 1, matrix)
+                row += table.num_rows
+                if opened.n_rows:
+                    self._current_bytes = place.size * row // opened.n_rows
+                elif stream is not None:
+                    self._current_bytes = min(stream.position(), place.size)
+        finally:
+            if stream is not None:
+                stream.close()
+
+    def _opened(self, place: Place, stream: Stream | None, columns: Collection[str] | None) -> Opened:
+        if stream is None:
+            self.formats[place.name] = "folder"
+            opened = open_folder(place, self.encoding)
+        else:
+            head = stream.head()
+            if not head:
+                raise SourceError(f"{place.name} is empty.")
+            form = place.format or format_of_content(head, self.text_column)
+            self.formats[place.name] = form
+            opened = _open(form, place, stream, columns)
+        names = [self._called(name, place) for name in opened.names]
+        return Opened(names, opened.tables, opened.n_rows)
+
+    def _called(self, name: str, place: Place) -> str:
+        """The names that are made up here are those that are asked for."""
+        if self.formats[place.name] in ("lines", "folder", "svmlight"):
+            return {TEXT: self.text_column, LABEL: self.label_column}.get(name) or name
+        return name
+
+
+def _open(form: str, place: Place, stream: Stream, columns: Collection[str] | None) -> Opened:
+    if form == "parquet":
+        return open_parquet(stream, columns)
+    if form == "jsonl":
+        return open_jsonl(stream, columns)
+    if form == "svmlight":
+        return open_svmlight(stream)
+    if form == "lines":
+        return open_lines(stream)
+    if form == "folder":
+        raise SourceError(f"{place.name} is not a folder.")
+    return open_delimited(stream, columns, tabs=form == "tsv")
+
+
+def require_columns(names: Sequence[str], wanted: Collection[str], source: str) -> None:
+    """Raise ``SourceError`` unless a file has each of the columns, once."""
+    have = set(names)
+    missing = [name for name in wanted if name not in have]
+    if missing:
+        shown = ", ".join(map(repr, missing[:5])) + (
+            f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+        )
+        raise SourceError(f"{source} has no column {shown}{nearest(missing[0], names)}")
+    if len(have) < len(names):
+        asked = set(wanted)
+        twice = sorted({name for name in names if names.count(name) > 1} & asked)
+        if twice:
+            raise SourceError(f"{source} has more than one column {twice[0]!r}: rename one of them.")

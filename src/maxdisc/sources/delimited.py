@@ -1,0 +1,106 @@
+"""CSV and TSV, by pyarrow's streaming reader: every cell as it is written."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from collections.abc import Collection, Iterator
+
+import pyarrow as pa
+import pyarrow.csv
+
+from maxdisc.sources.batches import Opened
+from maxdisc.sources.places import SourceError
+from maxdisc.sources.streams import BATCH_BYTES, Stream, decoded
+
+_SHOWN = 40
+# What pyarrow says of a ragged row. Its handler for such rows would be simpler, but fails where they are not
+# UTF-8.
+_RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", re.DOTALL)
+
+
+def open_delimited(stream: Stream, columns: Collection[str] | None = None, tabs: bool = False) -> Opened:
+    """Begin to read a delimited file whose first row names its columns.
+
+    Cells come as bytes: what they mean, and whether they are UTF-8, is settled column by column, where the
+    row can still be told.
+    """
+    header = _header_record(stream)
+    delimiter = "\t" if tabs else _delimiter(header)
+    text = decoded(header, f"{stream.name}, the row of names")
+    try:
+        cells = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+    except csv.Error as error:
+        raise SourceError(f"{stream.name}, the row of names: {error}.") from None
+    names = [" ".join(cell.split()) or f"column {i}" for i, cell in enumerate(cells, 1)]
+    wanted = [i for i, name in enumerate(names) if columns is None or name in columns]
+    return Opened(names, _tables(stream, names, wanted, delimiter))
+
+
+def _header_record(stream: Stream) -> bytes:
+    """The first line that is not blank; quoted names may go on over several."""
+    with stream.trouble():
+        record = b""
+        while not record.strip():
+            record = stream.bytes.readline(BATCH_BYTES).removeprefix(codecs.BOM_UTF8)
+            if not record:
+                raise SourceError(f"{stream.name} is empty.")
+        while record.count(b'"') % 2 and (more := stream.bytes.readline(BATCH_BYTES)):
+            record += more
+    # Old Macs ended lines with a carriage return alone; then this is the whole file.
+    if record.count(b"\r") > 1 and not record.endswith(b"\n"):
+        raise SourceError(
+            f"{stream.name} ends its lines with a carriage return alone: convert it to newlines."
+        )
+    return record
+
+
+def _delimiter(header: bytes) -> str:
+    """A comma, unless there is none and another usual one."""
+    others = [d for d in (b"\t", b";", b"|") if d in header]
+    return "," if b"," in header or not others else max(others, key=header.count).decode()
+
+
+def _tables(stream: Stream, names: list[str], wanted: list[int], delimiter: str) -> Iterator[pa.Table]:
+    if not stream.bytes.peek(1):
+        return
+    # Columns are called by position, as names may come twice.
+    positions = [str(i) for i in range(len(names))]
+    with stream.trouble():
+        try:
+            reader = pyarrow.csv.open_csv(
+                pa.PythonFile(stream.bytes, mode="r"),
+                # One thread, so that a ragged row has a number.
+                read_options=pyarrow.csv.ReadOptions(
+                    column_names=positions, block_size=BATCH_BYTES, use_threads=False
+                ),
+                parse_options=pyarrow.csv.ParseOptions(
+                    delimiter=delimiter,
+                    newlines_in_values=True,
+                ),
+                convert_options=pyarrow.csv.ConvertOptions(
+                    include_columns=[positions[i] for i in wanted],
+                    column_types=dict.fromkeys(positions, pa.binary()),
+                    strings_can_be_null=False,
+                    check_utf8=False,
+                ),
+            )
+            for batch in reader:
+                yield pa.Table.from_batches([batch]).rename_columns([names[i] for i in wanted])
+        except pa.ArrowInvalid as error:
+            raise _explained(stream.name, str(error)) from None
+
+
+def _explained(name: str, error: str) -> SourceError:
+    if found := _RAGGED.search(error):
+        row, expected, actual, text = found.groups()
+        begins = text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+        fields = "1 field" if actual == "1" else f"{actual} fields"
+        return SourceError(f"{name} row {row}: {fields}, expected {expected}: {begins!r}.")
+    if "straddl" in error:
+        return SourceError(
+            f'{name} has a row longer than {BATCH_BYTES // 2**20} MiB: is there a quote (") that never ends?'
+        )
+    return SourceError(f"{name}: {' '.join(error.split())}")

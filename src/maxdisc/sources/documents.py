@@ -1,0 +1,74 @@
+"""Plain text: a folder of files, or one document on each line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from maxdisc.sources.batches import Opened
+from maxdisc.sources.places import Place, SourceError
+from maxdisc.sources.streams import BATCH_BYTES, Stream, decoded, line_blocks
+
+TEXT, LABEL, FILE = "text", "label", "file"
+
+
+def open_lines(stream: Stream) -> Opened:
+    """Begin to read documents of one line each."""
+    return Opened([TEXT], _line_tables(stream))
+
+
+def _line_tables(stream: Stream) -> Iterator[pa.Table]:
+    row = 0
+    for lines in line_blocks(stream):
+        texts = []
+        for line in lines:
+            row += 1
+            texts.append(decoded(line.rstrip(b"\r\n"), f"{stream.name} row {row}").removeprefix("\ufeff"))
+        yield pa.table({TEXT: pa.array(texts, pa.string())})
+
+
+def open_folder(place: Place, encoding: str) -> Opened:
+    """Begin to read the files below a folder, sorted; the first folder on the way to a file is its label."""
+    assert place.path is not None  # standard input is no folder
+    files = _files_below(place.path)
+    if not files:
+        raise SourceError(f"{place.name} is a folder without files.")
+    return Opened([TEXT, LABEL, FILE], _file_tables(place.path, files, encoding), len(files))
+
+
+def _files_below(folder: Path) -> list[Path]:
+    files = []
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [f for f in folders if not f.startswith(".")]
+        files += [Path(parent, name) for name in names if not name.startswith(".")]
+    return sorted(files, key=lambda path: path.parts)
+
+
+def _file_tables(folder: Path, files: list[Path], encoding: str) -> Iterator[pa.Table]:
+    texts: list[str] = []
+    labels: list[str | None] = []
+    names: list[str] = []
+    size = 0
+    for path in files:
+        data = path.read_bytes()
+        texts.append(_text(data, path, encoding))
+        relative = path.relative_to(folder)
+        labels.append(relative.parts[0] if len(relative.parts) > 1 else None)
+        names.append(str(relative))
+        size += len(data)
+        if size >= BATCH_BYTES or path is files[-1]:
+            strings = (pa.array(values, pa.string()) for values in (texts, labels, names))
+            yield pa.table(dict(zip((TEXT, LABEL, FILE), strings, strict=True)))
+            texts, labels, names, size = [], [], [], 0
+
+
+def _text(data: bytes, path: Path, encoding: str) -> str:
+    if encoding in ("utf-8", "utf8"):
+        return decoded(data, str(path)).removeprefix("\ufeff")
+    try:
+        return data.decode(encoding)
+    except UnicodeError as error:
+        raise SourceError(f"{path}: {error}; say another --encoding.") from None

@@ -1,0 +1,175 @@
+"""Which files the arguments name, and what is in them."""
+
+from __future__ import annotations
+
+import codecs
+import difflib
+import glob
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+FORMATS = ("csv", "tsv", "parquet", "jsonl", "svmlight", "lines", "folder")
+
+_SUFFIXES = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".svm": "svmlight",
+    ".svmlight": "svmlight",
+    ".libsvm": "svmlight",
+}
+_COMPRESSED = {".gz", ".bz2", ".xz"}
+_SVMLIGHT_LINE = re.compile(rb"\s*[^\s:]+(\s+(qid|\d+):[^\s:]+)+\s*(#.*)?$")
+
+
+class SourceError(ValueError):
+    """Something is wrong with a file, a row or a value; the message says where, and what to do."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """One file, folder or stream.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it.
+    path : Path or None
+        Where it is; None is standard input.
+    format : str or None
+        One of ``FORMATS``; None if only its content can tell.
+    """
+
+    name: str
+    path: Path | None
+    format: str | None
+
+    @property
+    def once(self) -> bool:
+        """Whether it can be read only once: standard input, a pipe."""
+        return self.path is None or not (self.path.is_file() or self.path.is_dir())
+
+    @property
+    def size(self) -> int:
+        """Bytes of a file; 0 where nobody knows."""
+        return self.path.stat().st_size if self.path is not None and self.path.is_file() else 0
+
+
+def find_places(arguments: Sequence[str], format: str | None = None) -> list[Place]:  # noqa: A002
+    """The files, folders and streams that arguments name: paths, globs, ``-``.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        As a user wrote them.
+    format : str, optional
+        What they all are, whatever their names say.
+
+    Returns
+    -------
+    list of Place
+        In the order of the arguments; the files of a glob or a folder are sorted.
+    """
+    places = [place for argument in arguments for place in _named_by(argument, format)]
+    if sum(place.path is None for place in places) > 1:
+        raise SourceError("standard input (-) can be read only once.")
+    if not places:
+        raise SourceError("there is nothing to read: name a file, a folder or - for standard input.")
+    return places
+
+
+def _named_by(argument: str, asked: str | None) -> Iterable[Place]:
+    if argument == "-":
+        return [Place("standard input", None, asked)]
+    path = Path(argument)
+    if path.is_dir():
+        return _in_folder(path, asked)
+    if path.exists():
+        return [_file(path, asked)]
+    if glob.has_magic(argument):
+        found = [Path(name) for name in sorted(glob.glob(argument, recursive=True))]
+        if not found:
+            raise SourceError(f"no file matches {argument!r}.")
+        return [
+            p for path in found for p in (_in_folder(path, asked) if path.is_dir() else [_file(path, asked)])
+        ]
+    raise SourceError(f"{argument} does not exist{_alternative(path)}")
+
+
+def _file(path: Path, asked: str | None) -> Place:
+    place = Place(str(path), path, asked or format_of_name(path))
+    if path.is_file() and place.size == 0:
+        raise SourceError(f"{path} is empty.")
+    return place
+
+
+def _in_folder(path: Path, asked: str | None) -> list[Place]:
+    """The data files right in a folder, or else the folder itself: one document in each file."""
+    files = [p for p in sorted(path.iterdir()) if p.is_file() and not p.name.startswith((".", "_"))]
+    tables = [p for p in files if format_of_name(p)] if asked in (None, "folder") else files
+    if tables and asked != "folder":
+        return [_file(p, asked) for p in tables]
+    return [Place(str(path), path, "folder")]
+
+
+def _alternative(path: Path) -> str:
+    parent = path.parent
+    names = [p.name for p in parent.iterdir()] if parent.is_dir() else []
+    close = difflib.get_close_matches(path.name, names, n=1, cutoff=0.7)
+    return f": did you mean {parent / close[0]}?" if close else "."
+
+
+def format_of_name(path: Path) -> str | None:
+    """What a file's name says it holds, compressed or not; None if it does not say.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from maxdisc.sources.places import format_of_name
+    >>> format_of_name(Path("train.tsv.gz")), format_of_name(Path("notes.txt"))
+    ('tsv', None)
+    """
+    suffixes = [s.lower() for s in path.suffixes]
+    if suffixes and suffixes[-1] in _COMPRESSED:
+        suffixes.pop()
+    return _SUFFIXES.get(suffixes[-1]) if suffixes else None
+
+
+def format_of_content(head: bytes, text_column: str | None = None) -> str:
+    """What the first bytes of a file look like.
+
+    Parameters
+    ----------
+    head : bytes
+        The first of the file; a whole line at least, if it has one.
+    text_column : str, optional
+        Where documents are wanted: the column that holds them. Without a column of that name the file is not
+        a table but one document on each line.
+
+    Examples
+    --------
+    >>> from maxdisc.sources.places import format_of_content
+    >>> format_of_content(b"+1 3:0.5 9:2"), format_of_content(b"a,b"), format_of_content(b'{"a": 1}')
+    ('svmlight', 'csv', 'jsonl')
+    >>> format_of_content(b"Dear Sir, I write to you", text_column="body")
+    'lines'
+    """
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    line = head.removeprefix(codecs.BOM_UTF8).lstrip().split(b"\n", 1)[0]
+    if line.startswith(b"{"):
+        return "jsonl"
+    if _SVMLIGHT_LINE.match(line):
+        return "svmlight"
+    if text_column is not None:
+        names = {cell.strip().strip(b'"') for cell in re.split(rb"[,;\t]", line)}
+        if text_column.encode() not in names:
+            return "lines"
+    return "tsv" if b"\t" in line and b"," not in line else "csv"

@@ -1,0 +1,124 @@
+"""Tables written as they come, in the formats that are read: CSV, TSV, Parquet, JSON Lines."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from maxdisc.sources.places import SourceError, format_of_name
+
+WRITTEN = ("csv", "tsv", "parquet", "jsonl")
+_ARROW = {str: pa.string(), float: pa.float64(), int: pa.int64()}
+
+
+class Sink(Protocol):
+    """Where rows go."""
+
+    def write(self, columns: Sequence[Sequence[Any]]) -> None:
+        """Append rows, given column by column."""
+
+    def close(self) -> None:
+        """Write what is still due; the file below is left open."""
+
+
+def format_to_write(path: Path | None, asked: str | None = None) -> str:
+    """The format of an output file, by its name unless one is asked for; standard output gets CSV."""
+    form = asked or ("csv" if path is None else format_of_name(path))
+    if form not in WRITTEN:
+        raise SourceError(
+            f"cannot tell the format of {path}: end its name with .csv, .tsv, .parquet or .jsonl."
+            if asked is None
+            else f"{asked!r} cannot be written: use {', '.join(WRITTEN)}."
+        )
+    return form
+
+
+def open_sink(file: BinaryIO, form: str, names: Sequence[str], types: Sequence[type]) -> Sink:
+    """A sink for rows of these columns.
+
+    Parameters
+    ----------
+    file : binary file
+        Open for writing.
+    form : {"csv", "tsv", "parquet", "jsonl"}
+        The format.
+    names : sequence of str
+        The columns.
+    types : sequence of type
+        ``str``, ``float`` or ``int``, for formats with types.
+
+    Examples
+    --------
+    >>> import io
+    >>> from maxdisc.sources import open_sink
+    >>> file = io.BytesIO()
+    >>> sink = open_sink(file, "csv", ["label", "probability"], [str, float])
+    >>> sink.write([["ham", "spam"], [0.75, 1.0]])
+    >>> sink.close()
+    >>> print(file.getvalue().decode())
+    label,probability
+    ham,0.75
+    spam,1
+    <BLANKLINE>
+    """
+    if form == "parquet":
+        return _Parquet(file, names, types)
+    if form == "jsonl":
+        return _JsonLines(file, names)
+    return _Delimited(file, names, "\t" if form == "tsv" else ",")
+
+
+class _Delimited:
+    def __init__(self, file: BinaryIO, names: Sequence[str], delimiter: str) -> None:
+        self._file, self._delimiter = file, delimiter
+        self._rows([names])
+
+    def write(self, columns: Sequence[Sequence[Any]]) -> None:
+        self._rows(zip(*[[_short(v) for v in column] for column in columns], strict=True))
+
+    def _rows(self, rows: Any) -> None:
+        text = io.StringIO(newline="")
+        csv.writer(text, delimiter=self._delimiter, lineterminator="\n").writerows(rows)
+        self._file.write(text.getvalue().encode("utf-8"))
+
+    def close(self) -> None:
+        self._file.flush()
+
+
+class _JsonLines:
+    def __init__(self, file: BinaryIO, names: Sequence[str]) -> None:
+        self._file, self._names = file, names
+
+    def write(self, columns: Sequence[Sequence[Any]]) -> None:
+        lines = [
+            json.dumps(dict(zip(self._names, row, strict=True)), ensure_ascii=False) + "\n"
+            for row in zip(*columns, strict=True)
+        ]
+        self._file.write("".join(lines).encode("utf-8"))
+
+    def close(self) -> None:
+        self._file.flush()
+
+
+class _Parquet:
+    def __init__(self, file: BinaryIO, names: Sequence[str], types: Sequence[type]) -> None:
+        self._schema = pa.schema([(name, _ARROW[kind]) for name, kind in zip(names, types, strict=True)])
+        self._writer = pyarrow.parquet.ParquetWriter(file, self._schema, compression="zstd")
+
+    def write(self, columns: Sequence[Sequence[Any]]) -> None:
+        arrays = [pa.array(c, field.type) for c, field in zip(columns, self._schema, strict=True)]
+        self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def _short(value: Any) -> Any:
+    return f"{value:.6g}" if isinstance(value, float) else value

@@ -1,0 +1,162 @@
+"""``maxdisc fit``: what is guessed, what is learnt, what is remembered."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from sklearn.datasets import dump_svmlight_file, load_iris
+
+from maxdisc import MaxDiscClassifier
+from maxdisc.artifact import describe, load
+
+
+def test_documents_are_guessed_shown_and_fitted(run, files, tmp_path):
+    done = run("fit", files / "train.csv", "-o", tmp_path / "m.maxdisc")
+    assert done.code == 0
+    assert done.err == "label: topic (3 classes), text: body; change with --label, --text\n"
+    assert "150 in 3 classes" in done.out
+    assert "100.0% ± 0.0% on 5 folds" in done.out
+    about = describe(tmp_path / "m.maxdisc")["about"]
+    assert about == {
+        "text": "body", "label": "topic", "rows": 150, "sources": ["train.csv"], "formats": ["csv"],
+    }  # fmt: skip
+
+
+def test_asked_for_is_not_guessed(run, files, tmp_path):
+    done = run("fit", files / "train.csv", "--text", "body", "--label", "topic", "-o", tmp_path / "m")
+    assert (done.code, done.err) == (0, "")
+
+
+def test_a_table_leaves_out_what_is_no_measurement(run, files, tmp_path):
+    done = run("fit", files / "iris.csv", "-o", tmp_path / "m", "--json")
+    assert done.err.splitlines() == [
+        "label: species (3 classes), features: sepal_l, sepal_w, petal_l, petal_w; "
+        "change with --label, --features",
+        "left out: id (it numbers the rows)",
+        "left out: site (it holds text)",
+    ]
+    X, y = load_iris(return_X_y=True)
+    model = MaxDiscClassifier().fit(X, y)
+    facts = done.json
+    assert facts["features_kept"] == model.n_selected_
+    at = model.path_.best_position("best")
+    assert facts["held_out_accuracy"] == pytest.approx(model.path_.mean_accuracy[at])
+    assert (facts["kind"], facts["rows"], facts["classes"], facts["family"]) == ("table", 150, 3, "gaussian")
+    saved = load(tmp_path / "m")
+    assert np.allclose(saved.predict_proba(saved_table(files)), model.predict_proba(X))
+
+
+def saved_table(files):
+    table = pyarrow.csv.read_csv(files / "iris.csv")
+    return table.select(["sepal_l", "sepal_w", "petal_l", "petal_w"])
+
+
+def test_options_reach_the_estimators(run, files, tmp_path):
+    words = tmp_path / "stop.txt"
+    words.write_text("the\nand\n")
+    done = run(
+        "fit", files / "train.csv", "-o", tmp_path / "m", "--family", "exponential", "--n-features", "7",
+        "--smoothing", "0.5", "--folds", "3", "--rule", "one_se", "--scale", "log", "--stop-words", words,
+        "--min-count", "2", "--min-df", "3", "--max-df", "0.9", "--max-features", "20", "--ngrams", "1,2",
+    )  # fmt: skip
+    assert done.code == 0
+    vectorizer, classifier = load(tmp_path / "m")
+    asked = classifier.get_params()
+    assert [asked[k] for k in ("family", "n_features", "smoothing", "cv", "rule")] == [
+        "exponential", 7, 0.5, 3, "one_se",
+    ]  # fmt: skip
+    assert classifier.n_selected_ == 7
+    asked = vectorizer.get_params()
+    expected = {
+        "scale": "log", "min_count": 2, "min_df": 3, "max_df": 0.9, "max_features": 20, "ngram_range": (1, 2),
+    }  # fmt: skip
+    assert {k: asked[k] for k in expected} == expected
+    assert list(asked["stop_words"]) == ["and", "the"]
+    assert "the" not in vectorizer.terms_
+
+
+@pytest.mark.parametrize(("flag", "value"), [("--n-features", "0.5"), ("--n-features", "all")])
+def test_shares_and_all(run, files, tmp_path, flag, value):
+    done = run("fit", files / "iris.csv", "-o", tmp_path / "m", flag, value, "--json")
+    assert done.json["features_kept"] == {"0.5": 2, "all": 4}[value]
+
+
+def test_features_and_exclude(run, files, tmp_path):
+    run("fit", files / "iris.csv", "-o", tmp_path / "a", "--features", "petal_*,sepal_w")
+    assert list(load(tmp_path / "a").feature_names_in_) == ["sepal_w", "petal_l", "petal_w"]
+    run("fit", files / "iris.csv", "-o", tmp_path / "b", "--exclude", "petal_*", "--exclude", "id")
+    assert list(load(tmp_path / "b").feature_names_in_) == ["sepal_l", "sepal_w"]
+
+
+def test_every_format_gives_the_same_model(run, files, tmp_path):
+    table = pyarrow.csv.read_csv(files / "train.csv")
+    pyarrow.parquet.write_table(table, tmp_path / "train.parquet")
+    (tmp_path / "train.jsonl").write_text("\n".join(json.dumps(row) for row in table.to_pylist()))
+    half = table.num_rows // 2
+    pyarrow.csv.write_csv(table.slice(0, half), tmp_path / "part-1.csv")
+    pyarrow.csv.write_csv(table.slice(half), tmp_path / "part-2.csv")
+    sources = {"parquet": "train.parquet", "jsonl": "train.jsonl", "parts": "part-*.csv"}
+    texts = table["body"].to_pylist()
+    expected = load(files / "topics.maxdisc").predict_log_proba(texts)
+    for name, source in sources.items():
+        assert run("fit", tmp_path / source, "-o", tmp_path / name).code == 0
+        assert np.array_equal(load(tmp_path / name).predict_log_proba(texts), expected)
+    piped = run("fit", "-", "-o", tmp_path / "piped", stdin=(files / "train.csv").read_bytes())
+    assert piped.code == 0
+    assert np.array_equal(load(tmp_path / "piped").predict_log_proba(texts), expected)
+
+
+def test_folders_of_text(run, files, tmp_path):
+    for row in pyarrow.csv.read_csv(files / "train.csv").to_pylist():
+        path = tmp_path / "mail" / row["topic"] / f"{row['id']}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(row["body"])
+    done = run("fit", tmp_path / "mail", "-o", tmp_path / "m", "--json")
+    assert (done.json["rows"], done.json["classes"], done.json["text"]) == (150, 3, "text")
+    predicted = run("predict", tmp_path / "m", tmp_path / "mail")
+    assert all(row["file"].split("/")[0] == row["label"] for row in predicted.rows)
+
+
+def test_svmlight(run, tmp_path):
+    X, y = load_iris(return_X_y=True)
+    dump_svmlight_file(X, y - 1, str(tmp_path / "iris.svm"), zero_based=False)
+    assert run("fit", tmp_path / "iris.svm", "-o", tmp_path / "m", "--family", "gaussian").code == 0
+    model = load(tmp_path / "m")
+    assert model.classes_.tolist() == ["-1", "0", "1"]
+    assert model.n_features_in_ == 5  # column 0 stays empty
+    (tmp_path / "wider.svm").write_text("0 1:5 4:2 9:1\n0 1:5\n")
+    assert len(run("predict", tmp_path / "m", tmp_path / "wider.svm").rows) == 2
+    assert run("evaluate", tmp_path / "m", tmp_path / "iris.svm", "--json").json["accuracy"] > 0.9
+
+
+def test_unlabelled_rows_are_skipped_only_when_asked(run, files, tmp_path):
+    lines = (files / "train.csv").read_text().splitlines()
+    lines[3] = lines[3].rsplit(",", 1)[0] + ","
+    (tmp_path / "gaps.csv").write_text("\n".join(lines))
+    refused = run("fit", tmp_path / "gaps.csv", "-o", tmp_path / "m")
+    assert refused.code == 2
+    assert "1 of 150 rows" in refused.err
+    assert "gaps.csv row 3: leave them out with --skip-unlabelled" in refused.err
+    done = run("fit", tmp_path / "gaps.csv", "-o", tmp_path / "m", "--skip-unlabelled", "--json")
+    assert done.json["rows"] == 149
+    assert "1 of 150 rows" in done.err
+
+
+def test_without_moments_the_file_is_smaller_and_says_the_same(run, files, tmp_path):
+    run("fit", files / "train.csv", "-o", tmp_path / "m", "--no-moments")
+    assert (tmp_path / "m").stat().st_size < (files / "topics.maxdisc").stat().st_size
+    a = run("predict", tmp_path / "m", files / "test.csv").out
+    assert a == run("predict", files / "topics.maxdisc", files / "test.csv").out
+
+
+def test_a_value_that_the_family_refuses_is_named_by_file_and_row(run, tmp_path):
+    rows = "".join(f"{i % 3 + 1},{'ab'[i % 2]}\n" for i in range(20))
+    (tmp_path / "1.csv").write_text("x,label\n" + rows)
+    (tmp_path / "2.csv").write_text("x,label\n" + rows + "-4,a\n")
+    done = run("fit", tmp_path / "*.csv", "-o", tmp_path / "m", "--family", "poisson")
+    assert done.code == 2
+    assert f"column 'x' has -4 in {tmp_path / '2.csv'} row 21" in done.err

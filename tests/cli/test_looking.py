@@ -1,0 +1,151 @@
+"""``evaluate``, ``report``, ``rank``, ``explain``, ``info``, ``demo``."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow.csv
+import pytest
+from sklearn.metrics import accuracy_score, f1_score, log_loss, precision_recall_fscore_support
+
+from maxdisc.artifact import load
+
+
+def columns(path):
+    return pyarrow.csv.read_csv(path).to_pydict()
+
+
+class TestEvaluate:
+    def test_figures_are_those_of_scikit_learn(self, run, files):
+        data = columns(files / "iris.csv")
+        names = ["sepal_l", "sepal_w", "petal_l", "petal_w"]
+        model = load(files / "iris.maxdisc")
+        table = pyarrow.csv.read_csv(files / "iris.csv").select(names)
+        y, predicted = np.array(data["species"]), model.predict(table)
+        facts = run("evaluate", files / "iris.maxdisc", files / "iris.csv", "--json").json
+        assert facts["accuracy"] == pytest.approx(accuracy_score(y, predicted))
+        assert facts["macro_f1"] == pytest.approx(f1_score(y, predicted, average="macro"))
+        assert facts["log_loss"] == pytest.approx(log_loss(y, model.predict_proba(table)))
+        expected = precision_recall_fscore_support(y, predicted)
+        shown = [[c[k] for c in facts["classes"]] for k in ("precision", "recall", "f1", "rows")]
+        assert np.allclose(shown, expected)
+
+    def test_a_check_that_fails_is_exit_code_1(self, run, files):
+        arguments = ("evaluate", files / "topics.maxdisc", files / "test.csv")
+        done = run(*arguments)
+        assert done.code == 0
+        assert "accuracy 100.0% on 60 rows (the largest class alone: 33.3%)" in done.out
+        assert run(*arguments, "--min-accuracy", "1.0").code == 0
+        text = (files / "test.csv").read_text().replace(",space\n", ",hockey\n", 1)
+        (files / "wrong.csv").write_text(text)
+        failed = run(*arguments[:2], files / "wrong.csv", "--min-accuracy", "1.0")
+        assert failed.code == 1
+        assert failed.err == "maxdisc: the accuracy, 0.9833, is below 1.\n"
+
+    def test_labels_the_model_does_not_know_count_as_wrong(self, run, files, tmp_path):
+        text = (files / "test.csv").read_text().replace(",space\n", ",astronomy\n")
+        (tmp_path / "new.csv").write_text(text)
+        done = run("evaluate", files / "topics.maxdisc", tmp_path / "new.csv", "--json")
+        assert done.json["accuracy"] == pytest.approx(2 / 3)
+        assert done.json["unknown_labels"] == {"astronomy": 20}
+        assert "20 rows have a label that the model does not know, such as 'astronomy'" in done.err
+
+
+class TestReport:
+    @pytest.mark.parametrize(
+        ("name", "start"), [("r.html", "<!doctype html"), ("r.md", "#"), ("r.json", "{")]
+    )
+    def test_written_as_its_name_says(self, run, files, tmp_path, name, start):
+        done = run("report", files / "topics.maxdisc", "--data", files / "test.csv", "-o", tmp_path / name)
+        assert (done.code, done.out) == (0, "")
+        assert (tmp_path / name).read_text().lower().startswith(start)
+        assert "60 rows evaluated" in done.err
+
+    def test_of_a_table(self, run, files, tmp_path):
+        out = tmp_path / "r"
+        arguments = ("report", files / "iris.maxdisc", "--data", files / "iris.csv", "-o", out)
+        assert run(*arguments, "--format", "json").code == 0
+        assert json.loads(out.read_text())
+        assert run(*arguments).code == 2
+        assert run(*arguments, "--force").code == 0
+        assert out.read_text().lower().startswith("<!doctype html")
+
+
+class TestRank:
+    def test_best_first(self, run, files):
+        features = run("rank", files / "topics.maxdisc", "-n", "6", "--json").json["features"]
+        scores = [f["score"] for f in features]
+        assert scores == sorted(scores, reverse=True)
+        vectorizer, classifier = load(files / "topics.maxdisc")
+        assert [f["feature"] for f in features] == vectorizer.terms_[classifier.ranking_[:6]].tolist()
+        shown = run("rank", files / "topics.maxdisc", "-n", "6").out
+        assert [line.split()[1] for line in shown.splitlines()[2:]] == [f["feature"] for f in features]
+
+    def test_one_class(self, run, files):
+        done = run("rank", files / "topics.maxdisc", "--class", "hockey", "-n", "4", "--json")
+        assert {f["feature"] for f in done.json["features"]} <= {"goal", "ice", "puck", "team", "season"}
+        assert all(f["direction"] == 1 for f in done.json["features"])
+        wrong = run("rank", files / "topics.maxdisc", "--class", "hokey")
+        assert wrong.code == 2
+        assert "did you mean 'hockey'" in wrong.err
+
+
+class TestExplain:
+    def test_an_exact_sum(self, run, files):
+        facts = run("explain", files / "topics.maxdisc", "the rocket near the puck", "-n", "3", "--json").json
+        total = facts["prior"] + facts["others"] + sum(f["log_odds"] for f in facts["features"])
+        assert total == pytest.approx(facts["log_odds"])
+        assert facts["log_odds"] == pytest.approx(np.log(facts["probability"] / facts["against_probability"]))
+        assert len(facts["features"]) == 3
+
+    def test_marks_can_be_read_without_colours(self, run, files):
+        shown = run("explain", files / "topics.maxdisc", "the [bold]rocket[/] to the moon, this season").out
+        assert shown.startswith("space ")
+        assert "the [bold]rocket[/] to the moon, this season" in shown  # nothing is taken for markup
+        lines = {line.split()[1]: line.split()[0] for line in shown.splitlines()[4:] if line.strip()}
+        assert lines["rocket"].startswith("+")
+        assert lines["season"].startswith("-")
+
+    def test_a_row_of_a_file(self, run, files):
+        by_row = run(
+            "explain", files / "topics.maxdisc", "--data", files / "test.csv", "--row", "7", "--json"
+        )
+        text = columns(files / "test.csv")["body"][6]
+        by_text = run("explain", files / "topics.maxdisc", "-", "--json", stdin=text.encode())
+        assert by_row.json["features"] == by_text.json["features"]
+        table = run("explain", files / "iris.maxdisc", "--data", files / "iris.csv", "--row", "2")
+        assert table.out.startswith("setosa")
+        assert "petal_l" in table.out
+        beyond = run("explain", files / "iris.maxdisc", "--data", files / "iris.csv", "--row", "151")
+        assert beyond.code == 2
+        assert "has 150 rows: there is no row 151" in beyond.err
+
+    def test_against_another_class(self, run, files):
+        arguments = ("explain", files / "topics.maxdisc", "moon puck moon", "--against", "cooking", "--json")
+        assert run(*arguments).json["against"] == "cooking"
+
+    @pytest.mark.parametrize(
+        ("arguments", "says"),
+        [(["topics.maxdisc"], "name one thing"), (["iris.maxdisc", "some text"], "model of numbers")],
+    )
+    def test_what_cannot_be_explained(self, run, files, arguments, says):
+        done = run("explain", files / arguments[0], *arguments[1:])
+        assert done.code == 2
+        assert says in done.err
+
+
+def test_info(run, files, tmp_path):
+    run("fit", files / "train.csv", "-o", tmp_path / "m", "--ngrams", "1,2", "--no-moments")
+    shown = run("info", tmp_path / "m").out
+    for part in ("150 rows of train.csv", "3: cooking, hockey, space", "ngram_range=(1, 2)", "--no-moments"):
+        assert part in shown
+    assert "all as usual" in run("info", files / "iris.maxdisc").out
+    facts = run("info", files / "iris.maxdisc", "--json").json
+    assert facts["about"]["label"] == "species"
+    assert facts["bytes"] == (files / "iris.maxdisc").stat().st_size
+
+
+def test_demo_is_the_demo(run, monkeypatch):
+    monkeypatch.setattr("maxdisc.demo.main", lambda: print("the demo"))
+    assert run("demo").out == "the demo\n"

@@ -1,0 +1,202 @@
+"""Bad input, each kind of it: exit code 2, one line that names it and the way out, and nothing written."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+TEXT = "body,topic\n" + "".join(f"some words about {t},{t}\n" for t in ["ham", "spam"] * 6)
+
+
+def ragged(folder):
+    return write(folder, TEXT + "only one field\n")
+
+
+def write(folder, content, name="data.csv"):
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+# What is wrong, how to make it, further arguments of fit, and what must be said.
+BAD_DATA = {
+    "missing file": (lambda d: d / "train.csv", [], "train.csv does not exist"),
+    "folder without files": (lambda d: (d / "hollow").mkdir() or d / "hollow", [], "folder without files"),
+    "empty file": (lambda d: write(d, ""), [], "data.csv is empty"),
+    "header only": (lambda d: write(d, "body,topic\n"), [], "no rows"),
+    "missing column": (lambda d: write(d, TEXT), ["--label", "topci"], "'topci': did you mean 'topic'?"),
+    "missing text column": (lambda d: write(d, TEXT), ["--text", "bdoy"], "did you mean 'body'?"),
+    "one class": (
+        lambda d: write(d, TEXT.replace(",spam", ",ham")),
+        ["--label", "topic"],
+        "has only one class, 'ham'",
+    ),
+    "undecodable bytes": (
+        lambda d: write(d, TEXT.encode() + b"caf\xe9 words here,ham\n"),
+        [],
+        "row 13, column 'body': byte 0xe9 is not UTF-8: try --encoding latin-1",
+    ),
+    "ragged rows": (ragged, [], "row 13: 1 field, expected 2"),
+    "labels missing": (
+        lambda d: write(d, TEXT + "no label here,\nnor here,\n"),
+        [],
+        "2 of 14 rows of",
+    ),
+    "no label at all": (
+        lambda d: write(d, "body,topic\nsome words here,\nother words here,\n"),
+        ["--label", "topic"],
+        "no row of",
+    ),
+    "no number": (
+        lambda d: write(d, "x,topic\n" + "1,a\n2,b\n" * 600_000 + "about 3,a\n"),
+        [],
+        "row 1200001, column 'x': 'about 3' is not a number",
+    ),
+    "svmlight": (lambda d: write(d, "1 1:2\n-1 1:oops\n", "a.svm"), [], "row 2: '1:oops' is not index:value"),
+    "JSON": (lambda d: write(d, '{"a": 1}\n{"a": 2,,}\n', "a.jsonl"), [], "row 2 is not JSON"),
+    "encoding": (lambda d: write(d, TEXT), ["--encoding", "latin-x"], "there is no encoding 'latin-x'"),
+    "twice": (lambda d: write(d, "x,x,y\n1,2,a\n3,4,b\n5,6,a\n7,8,b\n"), [], "more than one column 'x'"),
+    "folds": (lambda d: write(d, TEXT), ["--folds", "some"], "--folds takes holdout, hash, or a number"),
+    "n-grams": (lambda d: write(d, TEXT), ["--ngrams", "one"], "--ngrams takes two numbers"),
+    "too many features": (lambda d: write(d, TEXT), ["--n-features", "99"], "n_features=99 is more than"),
+    "stop words": (lambda d: write(d, TEXT), ["--stop-words", "nofile"], "there is no file nofile"),
+    "no words": (lambda d: write(d, "body,topic\n! ! !,a\n? ? ?,b\n"), ["--text", "body"], ""),
+}  # fmt: skip
+
+
+def assert_refused(done, says):
+    assert done.code == 2
+    assert done.out == ""
+    assert done.err.startswith("maxdisc: ")
+    assert done.err.count("\n") == 1, done.err
+    assert says in done.err
+
+
+@pytest.mark.parametrize("what", BAD_DATA)
+def test_fit_refuses(run, tmp_path, what):
+    make, arguments, says = BAD_DATA[what]
+    data = make(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    assert_refused(run("fit", data, "-o", tmp_path / "m.maxdisc", *arguments), says)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_output_that_exists_is_refused_before_anything_is_read(run, files, tmp_path):
+    model = tmp_path / "m"
+    model.write_text("precious")
+    done = run("fit", tmp_path / "not even there.csv", "-o", model)
+    assert_refused(done, "exists: replace it with --force")
+    assert model.read_text() == "precious"
+    assert run("fit", files / "train.csv", "-o", model, "--force").code == 0
+    for arguments in (
+        ("predict", "no model", "no data", "-o", model),
+        ("report", "no model", "--data", "no data", "-o", model),
+    ):
+        assert_refused(run(*arguments), "--force")
+
+
+@pytest.mark.parametrize(
+    ("output", "says"),
+    [("", "is a folder"), ("no/such/m", "is not a folder: make it first"), ("/dev/null", "not a file")],
+)
+def test_output_that_cannot_be(run, files, tmp_path, output, says):
+    assert_refused(run("fit", files / "train.csv", "-o", tmp_path / output), says)
+
+
+def test_input_is_never_output(run, files, tmp_path):
+    data = tmp_path / "data.csv"
+    data.write_bytes((files / "test.csv").read_bytes())
+    (tmp_path / "link.csv").symlink_to(data)
+    for output in (data, tmp_path / "link.csv"):
+        done = run("predict", files / "topics.maxdisc", data, "-o", output, "--force")
+        assert_refused(done, "is both input and output")
+        done = run("predict", files / "topics.maxdisc", tmp_path / "*.csv", "-o", output, "--force")
+        assert_refused(done, "is both input and output")
+    assert data.read_bytes() == (files / "test.csv").read_bytes()
+
+
+def test_a_bad_row_far_down_leaves_the_old_predictions(run, files, tmp_path, monkeypatch):
+    monkeypatch.setattr("maxdisc.sources.delimited.BATCH_BYTES", 500)
+    data = tmp_path / "data.csv"
+    data.write_text((files / "test.csv").read_text() + "ragged\n")
+    out = tmp_path / "out.csv"
+    out.write_text("precious")
+    assert_refused(run("predict", files / "topics.maxdisc", data, "-o", out, "--force"), "row 61: 1 field")
+    assert out.read_text() == "precious"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["data.csv", "out.csv"]
+
+
+@pytest.mark.parametrize("command", [["predict"], ["evaluate"], ["rank"], ["explain"], ["info"], ["report"]])
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, "does not exist"),
+        (b"", ""),
+        (b"not a model, but a text", ""),
+        (bytes(1000), ""),
+        ("folder", ""),
+    ],
+)
+def test_what_is_no_model(run, files, tmp_path, command, content, says):
+    model = tmp_path / "m.maxdisc"
+    if content == "folder":
+        model.mkdir()
+    elif content is not None:
+        model.write_bytes(content)
+    rest = {
+        "predict": [files / "test.csv"],
+        "evaluate": [files / "test.csv"],
+        "explain": ["some text"],
+        "report": ["--data", files / "test.csv", "-o", tmp_path / "r.html"],
+    }.get(command[0], [])
+    done = run(*command, model, *rest)
+    assert_refused(done, says)
+    assert "m.maxdisc" in done.err
+    assert not (tmp_path / "r.html").exists()
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
+def test_a_model_fitted_on_other_columns(run, files, tmp_path, command):
+    text = (files / "iris.csv").read_text().replace("petal_w", "petal_width", 1)
+    data = write(tmp_path, text)
+    done = run(command, files / "iris.maxdisc", data)
+    assert_refused(done, "iris.maxdisc was fitted on other columns")
+    assert "has no 'petal_w': did you mean 'petal_width'?" in done.err
+    svm = write(tmp_path, "1 1:2\n", "a.svm")
+    assert_refused(run(command, files / "iris.maxdisc", svm), "but")
+    assert_refused(run(command, files / "topics.maxdisc", svm), "but")
+
+
+def test_a_text_where_the_model_wants_a_number(run, files, tmp_path):
+    rows = (files / "iris.csv").read_text().splitlines()
+    rows[10] = rows[10].replace("3.1", "tall")
+    done = run("predict", files / "iris.maxdisc", write(tmp_path, "\n".join(rows)))
+    assert_refused(done, "row 10, column 'sepal_w': 'tall' is not a number")
+
+
+def test_evaluate_needs_labels_it_knows(run, files, tmp_path):
+    data = write(tmp_path, "body,kind\nthe moon,space\n")
+    assert_refused(run("evaluate", files / "topics.maxdisc", data), "with --label")
+    data = write(tmp_path, "body,topic\nthe moon,astronomy\n")
+    assert_refused(run("evaluate", files / "topics.maxdisc", data), "is known to the model")
+    data = write(tmp_path, "body,topic\nthe moon,space\nthe ice,\n")
+    assert_refused(run("evaluate", files / "topics.maxdisc", data), "--skip-unlabelled")
+    done = run("evaluate", files / "topics.maxdisc", data, "--skip-unlabelled", "--json")
+    assert json.loads(done.out)["rows"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["fitt"], "No such command 'fitt'"),
+        (["fit"], "Missing"),
+        (["fit", "a.csv"], "--output"),
+        (["fit", "a.csv", "-o", "m", "--txet", "b"], "--txet"),
+        (["fit", "a.csv", "-o", "m", "--family", "cauchy"], "cauchy"),
+        (["predict", "m", "a.csv", "--explain", "-1"], "--explain"),
+        (["predict", "m", "a.csv", "-o", "out.xls"], "cannot tell the format of out.xls"),
+    ],
+)
+def test_wrong_usage(run, arguments, says):
+    assert_refused(run(*arguments), says)
