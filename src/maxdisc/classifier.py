@@ -344,14 +344,15 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         family = self._choose_family(rows.example())
         if plans:
             models = self._fold_models(rows, family, plans, classes)
-            for part in models.parts[0]:
-                require_representable(part, family.translates, self._names)
+            if isinstance(models, FoldModels):
+                for part in models.parts[0]:
+                    require_representable(part, family.translates, self._names)
             choice, moments = self._choose(models), models.total()
             del models
         else:
             moments = rows.moments(family)[0]
-            require_representable(moments, family.translates, self._names)
             choice = self._usual(family, moments.n_features)
+        require_representable(moments, family.translates, self._names)
         if not moments.weight.any():
             raise ValueError("the rows have no weight: at least one must weigh more than 0.")
         self._remember(family, moments, classes, choice)

@@ -252,12 +252,10 @@ def ranked_decision(
     FeatureRanking, LinearDecision
         Of all D features, and of the best K.
     """
+    if divergence is js_gm and moments.observed is None and worth_compiling(family, *moments.sums.shape[1:]):
+        return _ranked_by_kernel(family, moments, smoothing, prior, size)
     decision = LinearDecision._blank(family, moments, np.arange(moments.n_features), prior)
     scores = np.empty(moments.n_features)
-    if divergence is js_gm and moments.observed is None and worth_compiling(family, *moments.sums.shape[1:]):
-        _fill_by_kernel(decision, scores, moments, smoothing, prior)
-        ranking = FeatureRanking.of(scores)
-        return ranking, decision._best_first(ranking.order[:size])
     solved = np.ones(moments.n_features, dtype=np.bool_)
     for block, densities in density_blocks(family, moments, smoothing, prior):
         scores[block] = checked_scores(divergence, densities)
@@ -274,32 +272,39 @@ def worth_compiling(family: Family, n_classes: int, n_features: int) -> bool:
     )
 
 
-def _fill_by_kernel(
-    decision: LinearDecision,
-    scores: Floats,
-    moments: ClassMoments,
-    smoothing: Smoothing,
-    prior: Floats | None,
-) -> None:
-    """What :func:`ranked_decision` does in blocks, by compiled code over ranges of features."""
-    from maxdisc.kernels.tables import KINDS, tables_from_sums
+def _ranked_by_kernel(
+    family: Family, moments: ClassMoments, smoothing: Smoothing, prior: Floats | None, size: int | None
+) -> tuple[FeatureRanking, LinearDecision]:
+    """What :func:`ranked_decision` does in blocks, by compiled code over ranges of features.
 
+    Parameters are computed twice, for the scores and for the features kept: that takes less time, and memory,
+    than to keep all of them and put them in order.
+    """
+    from maxdisc.kernels.tables import KINDS, scores_from_sums, tables_from_sums
+
+    kind, sums, weight = KINDS[family.name], np.ascontiguousarray(moments.sums[0]), moments.weight
     pseudo = smoothing.pseudo_rows(moments, moments.sums, smoothing.level(moments))
-    given = (
-        KINDS[decision.family.name],
-        np.ascontiguousarray(moments.sums[0]),
-        moments.weight,
-        class_prior(moments, prior),
-        np.ascontiguousarray(pseudo.number),
-        np.ascontiguousarray(pseudo.mean[0]),
-        decision.family.interior(pseudo.pooled),
-    )
+    number, target = np.ascontiguousarray(pseudo.number), np.ascontiguousarray(pseudo.mean[0])
+    informative = family.interior(pseudo.pooled)
+    scores = np.empty(moments.n_features)
+    shares = class_prior(moments, prior)
+
+    def score(some: slice) -> None:
+        given = (kind, sums, weight, shares, number, target, informative)
+        scores_from_sums(*given, some.start, some.stop, scores)
+
+    in_threads(score, list(blocks(moments.n_features, moments.n_classes, MANY_CELLS)))
+    ranking = FeatureRanking.of(scores)
+    columns = ranking.order[:size]
+    decision = LinearDecision._blank(family, moments, columns, prior)
     decision.origin[:] = 0.0
-    ranges = list(blocks(moments.n_features, moments.n_classes, MANY_CELLS))
-    in_threads(
-        lambda r: tables_from_sums(*given, r.start, r.stop, decision.weights[0], decision.baseline, scores),
-        ranges,
-    )
+
+    def fill(some: slice) -> None:
+        given = (kind, sums, weight, number, target, informative, columns)
+        tables_from_sums(*given, some.start, some.stop, decision.weights[0], decision.baseline)
+
+    in_threads(fill, list(blocks(len(columns), moments.n_classes, MANY_CELLS)))
+    return ranking, decision
 
 
 def _planes(family: Family, values: Floats, missing: Booleans) -> tuple[Floats, ...]:

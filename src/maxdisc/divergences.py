@@ -178,28 +178,34 @@ class FeatureRanking:
     @classmethod
     def of(cls, scores: Floats, solved: Booleans | None = None) -> FeatureRanking:
         """Sort by score; scores that differ by rounding alone (in the last 16 of 52 bits) are equal."""
-        mantissa, exponent = np.frexp(scores)
-        rounded = np.ldexp(np.rint(mantissa * 2.0**36), exponent - 36)
         unsolved = np.flatnonzero(np.zeros(0) if solved is None else ~solved)
-        return cls(scores, _best_first(rounded), unsolved)
+        return cls(scores, _best_first(scores), unsolved)
 
 
-def _best_first(rounded: Floats) -> Integers:
+def _best_first(scores: Floats) -> Integers:
     """Columns by falling score, equal ones by rising number.
 
-    A score of 36 bits and a column number fit into one integer, and plain integers sort many times faster
-    than anything that must keep an order; scores of unusual size take the slow way.
+    The bits of a number that is not negative sort as the number does. Those that count and a column's number
+    fit into one integer, and plain integers sort many times faster than anything that must keep an order.
+    Scores of unusual size, and more than a million of them, take the slow way.
     """
-    n = len(rounded)
-    positive = rounded > 0
-    usual = (rounded == 0) | (positive & (rounded > 2.0**-64) & (rounded < 2.0**190))
-    if n > 2**20 or not usual.all():
-        return np.argsort(-rounded, kind="stable")
-    # The last 16 bits are empty; 2^-64 and above have 44 bits left after it is taken off.
-    keys = np.where(positive, (rounded.view(np.uint64) >> 16) - (np.uint64(1023 - 64) << 36), 0) << 20
+    n = len(scores)
+    small = 2.0**-63
+    if n > 2**20 or not ((scores == 0) | ((scores > small) & (scores < 2.0**190))).all():
+        mantissa, exponent = np.frexp(scores)
+        return np.argsort(-np.ldexp(np.rint(mantissa * 2.0**36), exponent - 36), kind="stable")
+    keys = (scores + 0.0).view(np.uint64)
+    keys += np.uint64(1 << 15)
+    keys >>= np.uint64(16)
+    # Without what all numbers above `small` have in common, 44 bits are left.
+    common = np.array([small]).view(np.uint64)[0] >> np.uint64(16)
+    np.maximum(keys, common, out=keys)
+    keys -= common
+    keys <<= np.uint64(20)
     keys |= np.arange(n - 1, -1, -1, dtype=np.uint64)
     keys.sort()
-    return (n - 1 - (keys[::-1] & np.uint64(2**20 - 1)).astype(np.intp)).astype(np.intp)
+    keys &= np.uint64(2**20 - 1)
+    return n - 1 - keys[::-1].astype(np.intp)
 
 
 def checked_scores(divergence: Divergence, densities: ClassDensities) -> Floats:

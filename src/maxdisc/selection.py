@@ -287,10 +287,10 @@ def choose(models: Trials, smoothings: Sequence[Smoothing], sizes: Integers, rul
     """
     if len(smoothings) == 1 and len(sizes) == 1:
         (best,) = models.paths(sizes, smoothings)
-    else:
-        coarse = np.union1d(sizes[::4], sizes[-1:])
-        paths = models.paths(coarse, smoothings, models.first_folds(ENOUGH_ROWS))
-        first = max(paths, key=lambda path: path.mean_accuracy.max())
-        finer = np.union1d(sizes, between(coarse, first.best_position(rule)))
-        (best,) = models.paths(finer, (first.smoothing,))
+        return Choice(best.smoothing, best.best_size(rule), best)
+    coarse = np.union1d(sizes[::4], sizes[-1:])
+    paths = models.paths(coarse, smoothings, models.first_folds(ENOUGH_ROWS))
+    first = max(paths, key=lambda path: path.mean_accuracy.max())
+    finer = np.union1d(sizes, between(coarse, first.best_position(rule)))
+    (best,) = models.paths(finer, (first.smoothing,))
     return Choice(best.smoothing, best.best_size(rule), best)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from maxdisc.decision import MANY_CELLS, Sweep, worth_compiling
@@ -65,11 +67,6 @@ class SparseFoldModels:
         """D, the number of features."""
         return int(self.rows.X.shape[1])
 
-    @property
-    def parts(self) -> list[list[ClassMoments]]:
-        """What has been counted."""
-        return [[self._whole]]
-
     def total(self) -> ClassMoments:
         """The moments of all the rows."""
         return self._whole
@@ -80,20 +77,25 @@ class SparseFoldModels:
 
         columns, codes, weights = self._columns, self.rows.labels, self._weights
         sums = np.zeros((1, self.rows.n_classes, self.n_features))
-        nonzero = _usage(columns, weights)[1]
+        nonzero = np.empty(self.n_features)
+        given = (columns.indptr, columns.indices, columns.data, codes, weights)
         in_threads(
-            lambda r: class_sums(
-                columns.indptr, columns.indices, columns.data, codes, weights, r.start, r.stop, sums[0]
-            ),
+            lambda r: class_sums(*given, r.start, r.stop, sums[0], nonzero),
             list(blocks(self.n_features, self.rows.n_classes, MANY_CELLS)),
         )
         weight = np.bincount(codes, weights, self.rows.n_classes).astype(np.float64)
         return ClassMoments(weight, sums, nonzero=nonzero, squares=float(weights @ weights))
 
     @cached_property
-    def _tables(self) -> list[Floats]:
-        """Tables that no model uses at the moment: fresh memory costs as much as filling it."""
+    def _spare(self) -> list[Floats]:
+        """Tables that no model uses at the moment: fresh memory can cost more than filling it."""
         return []
+
+    @cached_property
+    def _most_placed(self) -> int:
+        """In no fold do the rows that are not trained on have more features than this."""
+        stored = np.diff(self._values.indptr)
+        return min(max(int(stored[trial.training == 0].sum()) for trial in self._trials), self.n_features)
 
     @cached_property
     def _columns(self) -> Matrix:
@@ -117,6 +119,16 @@ class SparseFoldModels:
                 trials.append(_Trial(self, np.flatnonzero(fold == f), training))
         return trials
 
+    def _tried(self, trial: _Trial, sizes: Integers, smoothing: Smoothing) -> Sweep:
+        try:
+            table = self._spare.pop()
+        except IndexError:
+            table = np.empty((self._most_placed, self.rows.n_classes))
+        try:
+            return trial.sweep(sizes, smoothing, table)
+        finally:
+            self._spare.append(table)
+
     def first_folds(self, n_rows: float) -> int:
         """How many folds it takes to hold out so many rows (of equal weight); or all."""
         held = [trial.n_rows for trial in self._trials]
@@ -127,26 +139,46 @@ class SparseFoldModels:
     ) -> list[SelectionPath]:
         """Sweep the held-out rows of every fold, or of the first so many, for each smoothing."""
         trials = self._trials[:n_folds]
-        jobs = [(trial, smoothing) for smoothing in smoothings for trial in trials]
-
-        def tried(job: tuple[_Trial, Smoothing]) -> Sweep:
-            if not (job[0].held.size and job[0].training.any()):
-                return Sweep.zero(len(sizes))
-            try:
-                tables = self._tables.pop()
-            except IndexError:
-                tables = np.empty((2, self.n_features, self.rows.n_classes))
-            try:
-                return job[0].sweep(sizes, job[1], *tables)
-            finally:
-                self._tables.append(tables)
-
-        table = 16 * self.rows.n_classes * self.n_features
-        sweeps = in_threads(tried, jobs, most=max(1, TABLES_AT_ONCE // table))
+        jobs: list[Callable[[], Any]] = [
+            partial(self._tried, trial, sizes, smoothing) for smoothing in smoothings for trial in trials
+        ]
+        if n_folds is None:
+            # An odd number of folds leaves a thread without work: time for what will be needed next.
+            jobs.append(self.total)
+        most = max(1, TABLES_AT_ONCE // (8 * self.rows.n_classes * self.n_features))
+        sweeps = in_threads(lambda job: job(), jobs, most)
         return [
             SelectionPath.of(sizes, sweeps[s * len(trials) : (s + 1) * len(trials)], smoothing)
             for s, smoothing in enumerate(smoothings)
         ]
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """The class sums of the training rows that are not zero, feature by feature, and what goes with them."""
+
+    ends: Integers
+    classes: npt.NDArray[np.int32]
+    sums: Floats
+    place: npt.NDArray[np.int32]
+    n_placed: int
+    pooled: ClassMoments
+
+    @classmethod
+    def of(cls, columns: Matrix, codes: Integers, weights: Floats, n_classes: int) -> _Cells:
+        from maxdisc.kernels.tables import class_cells
+
+        n_features = columns.shape[1]
+        most = min(columns.nnz, n_classes * n_features)
+        ends = np.empty(n_features + 1, dtype=np.intp)
+        classes, sums = np.empty(most, dtype=np.int32), np.empty(most)
+        pooled, nonzero = np.empty(n_features), np.empty(n_features)
+        place = np.empty(n_features, dtype=np.int32)
+        given = (columns.indptr, columns.indices, columns.data, codes, weights, n_classes)
+        n_placed = class_cells(*given, ends, classes, sums, pooled, nonzero, place)
+        # All classes together are all that smoothing looks at.
+        together = ClassMoments(weights.sum(keepdims=True), pooled[None, None], nonzero=nonzero)
+        return cls(ends, classes, sums, place, n_placed, together)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,10 +196,9 @@ class _Trial:
         return float(held.sum() ** 2 / (held @ held)) if held.size else 0.0
 
     @cached_property
-    def _pooled(self) -> ClassMoments:
-        """The moments of all classes together: all that smoothing looks at."""
-        sums, nonzero = _usage(self.models._columns, self.training)
-        return ClassMoments(self._class_weights.sum(keepdims=True), sums[None, None], nonzero=nonzero)
+    def _cells(self) -> _Cells:
+        rows = self.models.rows
+        return _Cells.of(self.models._columns, rows.labels, self.training, rows.n_classes)
 
     @cached_property
     def _class_weights(self) -> Floats:
@@ -179,68 +210,62 @@ class _Trial:
         given = self.models.prior
         return self._class_weights / self._class_weights.sum() if given is None else given
 
-    def sweep(self, sizes: Integers, smoothing: Smoothing, natural: Floats, log_partition: Floats) -> Sweep:
-        """What the model of the training rows gets right among the rows held out; fills the tables (D, C)."""
-        from maxdisc.kernels.tables import bucket_totals, sweep_rows
+    def sweep(self, sizes: Integers, smoothing: Smoothing, table: Floats) -> Sweep:
+        """What the model of the training rows gets right among the rows held out; writes in ``table``."""
+        from maxdisc.kernels.tables import sweep_rows
 
-        scores = self._fill(smoothing, natural, log_partition)
-        ranking = FeatureRanking.of(scores)
-        bucket = np.full(len(scores), len(sizes), dtype=np.int32)
-        bucket[ranking.order[: sizes[-1]]] = np.repeat(
-            np.arange(len(sizes), dtype=np.int32), np.diff(sizes, prepend=0)
-        )
-        baseline = np.empty((len(sizes), natural.shape[1]))
-        bucket_totals(log_partition, bucket, baseline)
+        if not (self.held.size and self.training.any()):
+            return Sweep.zero(len(sizes))
+        natural = table[: self._cells.n_placed]
+        bucket, baseline = self._ranked(sizes, smoothing, natural)
         with np.errstate(divide="ignore"):
             log_prior = np.log(self._prior)
         X, labels, weights = self.models._values, self.models.rows.labels, self.models._weights
         correct, loss = np.zeros(len(sizes)), np.zeros(len(sizes))
-        sweep_rows(
-            X.indptr,
-            X.indices,
-            X.data,
-            self.held,
-            labels,
-            weights,
-            natural,
-            bucket,
-            baseline,
-            log_prior,
-            correct,
-            loss,
-        )
+        rows = (X.indptr, X.indices, X.data, self.held, labels, weights)
+        sweep_rows(*rows, natural, self._cells.place, bucket, baseline, log_prior, correct, loss)
         held = weights[self.held]
         return Sweep(correct, loss, float(held.sum()), float(held @ held))
 
-    def _fill(self, smoothing: Smoothing, natural: Floats, log_partition: Floats) -> Floats:
-        from maxdisc.kernels.tables import KINDS, tables_from_columns
+    def _ranked(
+        self, sizes: Integers, smoothing: Smoothing, natural: Floats
+    ) -> tuple[npt.NDArray[np.int32], Floats]:
+        """The model, as the sweep needs it.
 
-        family, columns, pooled = self.models.family, self.models._columns, self._pooled
+        Fills ``natural`` (T, C), the natural parameters of the features that held-out rows have; returns the
+        position in ``sizes`` of the first size that includes a feature, (D,), and the sum of the normalisers
+        that each size adds, (S, C).
+        """
+        from maxdisc.kernels import tables
+
+        family, cells, n_classes = self.models.family, self._cells, self.models.rows.n_classes
+        pooled = cells.pooled
         pseudo = smoothing.pseudo_rows(pooled, pooled.sums, smoothing.level(pooled))
-        scores = np.empty(columns.shape[1])
-        tables_from_columns(
-            KINDS[family.name],
-            columns.indptr,
-            columns.indices,
-            columns.data,
-            self.models.rows.labels,
-            self.training,
+        scores = np.empty(self.models.n_features)
+        baseline = np.empty((len(sizes), n_classes))
+        sums = (cells.ends, cells.classes, cells.sums)
+        smoothed = (
             self._class_weights,
             self._prior,
             np.ascontiguousarray(pseudo.number),
             np.ascontiguousarray(pseudo.mean[0]),
             family.interior(pseudo.pooled),
-            natural,
-            log_partition,
-            scores,
         )
-        return scores
+        if family.name == "poisson":
+            tables.poisson_tables(*sums, cells.place, *smoothed, natural, scores)
+            bucket = _buckets(scores, sizes)
+            tables.poisson_totals(*sums, *smoothed, bucket, baseline)
+        else:
+            kind, log_partition = tables.KINDS[family.name], np.empty((len(scores), n_classes))
+            tables.tables_from_cells(kind, *sums, cells.place, *smoothed, natural, log_partition, scores)
+            bucket = _buckets(scores, sizes)
+            tables.bucket_totals(log_partition, bucket, baseline)
+        return bucket, baseline
 
 
-def _usage(columns: Matrix, weights: Floats) -> tuple[Floats, Floats]:
-    """For each column the weighted sum, and the weight of its cells that are not zero, shape (D,)."""
-    from maxdisc.kernels.tables import usage
-
-    sums, nonzero = np.empty(columns.shape[1]), np.empty(columns.shape[1])
-    usage(columns.indptr, columns.indices, columns.data, weights, sums, nonzero)
-    return sums, nonzero
+def _buckets(scores: Floats, sizes: Integers) -> npt.NDArray[np.int32]:
+    """For each feature the position in ``sizes`` of the first size that includes it."""
+    order = FeatureRanking.of(scores).order
+    bucket = np.full(len(scores), len(sizes), dtype=np.int32)
+    bucket[order[: sizes[-1]]] = np.repeat(np.arange(len(sizes), dtype=np.int32), np.diff(sizes, prepend=0))
+    return bucket

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxdisc.matrices import Booleans, Integers, Matrix, with_data
 from maxdisc.parameters import require_one_of
+from maxdisc.threads import in_threads
 from maxdisc.words import Counts, Terms, WordRule, count_words
 
 SCALES = ("length", "log", "frequency", None)
@@ -275,11 +276,11 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
         return np.array([vocabulary.get(term, -1) for term in terms.strings()], dtype=np.intp)
 
     def _scaled(self, counts: list[Counts], columns: Integers) -> Matrix:
-        parts = [part.matrix(columns, len(self.terms_)) for part in counts]
+        dtype = np.int64 if self.scale is None else np.float64
+        parts = in_threads(lambda part: part.matrix(columns, len(self.terms_), dtype), counts)
         X = sp.vstack(parts, format="csr") if len(parts) != 1 else parts[0]
         if self.scale is None:
             return X
-        X = X.astype(np.float64)
         if self.scale == "log":
             X = with_data(X, np.log1p(X.data))
             length = np.sqrt(np.asarray(with_data(X, X.data**2).sum(axis=1)).ravel())

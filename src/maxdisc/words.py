@@ -103,18 +103,19 @@ class Counts:
         """With other numbers for the terms."""
         return Counts(self.indptr, numbers.astype(np.int32)[self.indices], self.counts)
 
-    def matrix(self, columns: Integers, n_columns: int) -> Matrix:
+    def matrix(self, columns: Integers, n_columns: int, dtype: type[np.generic] = np.int64) -> Matrix:
         """As CSR, term t in column ``columns[t]``, or left out if that is -1; columns increase in a row."""
         if compiled_code_is_loaded() and len(self.indices) >= WORTH_ENCODING:
             from maxdisc.kernels.words import arrange
 
             indptr = np.zeros(len(self.indptr), dtype=np.int64)
-            indices, data = arrange(self.indptr, self.indices, self.counts, columns, n_columns, indptr)
+            rows = (self.indptr, self.indices, self.counts)
+            indices, data = arrange(*rows, columns, n_columns, indptr, np.empty(0, dtype=dtype))
         else:
             indices = columns[self.indices]
             kept = indices >= 0
             indptr = np.r_[0, np.cumsum(kept)][self.indptr]
-            indices, data = indices[kept], self.counts[kept].astype(np.int64)
+            indices, data = indices[kept], self.counts[kept].astype(dtype)
         X = sp.csr_array((data, indices, indptr), shape=(len(indptr) - 1, n_columns))
         X.sort_indices()
         return X
@@ -199,6 +200,7 @@ class CompiledTerms:
         # Nobody can prepare words that all fall into one slot.
         self._seed = np.uint64(secrets.randbits(64))
         self._fold = _folded_bytes(rule.lowercase)
+        self._scratch = np.empty((2, 0), dtype=np.int32)
         self._take([word.encode("utf-8", "surrogatepass") for word in sorted(rule.stop_words)])
         self._n_skipped = self._n
 
@@ -207,10 +209,11 @@ class CompiledTerms:
 
         text, starts, is_word = _encoded(documents, self._rule.lowercase)
         low, high = self._rule.ngram_range
-        room = (len(text) + len(documents)) // 2 + len(documents)
+        room = ((len(text) + len(documents)) // 2 + len(documents)) * high
+        if self._scratch.shape[1] < room:
+            self._scratch = np.empty((2, room), dtype=np.int32)
+        indices, counts = self._scratch
         indptr = np.zeros(len(starts), dtype=np.int64)
-        indices = np.empty(room * high, dtype=np.int32)
-        counts = np.empty(room * high, dtype=np.int32)
         tokens = np.empty(int(np.diff(starts).max(initial=0)) // 2 + 2, dtype=np.int32)
         self._usage[: self._n, 2] = 0
         done = 0
@@ -364,12 +367,10 @@ def byte_order(pool: npt.NDArray[np.uint8], ends: npt.NDArray[np.int64]) -> Inte
     >>> byte_order(np.frombuffer(b"beaab", dtype=np.uint8), np.array([0, 2, 3, 5]))
     array([1, 2, 0])
     """
-    n = len(ends) - 1
-    heads = np.zeros((n, 16), dtype=np.uint8)
-    at = ends[:-1, None] + np.arange(16)
-    inside = at < ends[1:, None]
-    heads[inside] = pool[at[inside]]
-    keys = heads.view(">u8").astype(np.uint64)
+    from maxdisc.kernels.words import leading_bytes
+
+    keys = np.empty((len(ends) - 1, 2), dtype=np.uint64)
+    leading_bytes(pool, ends, keys)
     order = np.lexsort((keys[:, 1], keys[:, 0]))
     ordered = keys[order]
     same = (ordered[1:] == ordered[:-1]).all(axis=1)

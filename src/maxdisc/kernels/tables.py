@@ -19,7 +19,8 @@ NOISE = 1e-18
 #: The loss where the true class is absent from the training rows: as wrong as numbers can say.
 NEVER = -np.log(np.finfo(np.float64).tiny)
 
-ONE = np.uint64(1)
+#: Two to this power is the number of different pseudo-row numbers whose consequences are kept at a time.
+SLOT_BITS = 10
 
 
 @inlined
@@ -112,7 +113,7 @@ def _settled(score: Any) -> Any:
 
 
 @kernel
-def tables_from_sums(
+def scores_from_sums(
     kind: int,
     sums: Any,
     class_weights: Any,
@@ -122,80 +123,152 @@ def tables_from_sums(
     informative: Any,
     start: int,
     stop: int,
-    natural: Any,
-    log_partition: Any,
     scores: Any,
 ) -> None:
-    """Parameters (C, D) and scores (D,) of the features from ``start`` to ``stop``, from class sums (C, D).
+    """Scores of the features from ``start`` to ``stop``, from class sums (C, D).
 
     ``number`` pseudo-rows of mean ``target`` are added to each class; features that are not ``informative``
-    get zeros.
+    score 0. Some features at a time, so that the innermost loops run over features, not over classes.
     """
     width = 64
-    mean_0, mean, natural_0 = np.empty(width), np.empty(width), np.empty(width)
+    mean, natural, unused = np.empty(width), np.empty(width), np.empty(width)
+    mean_0, natural_0 = np.empty(width), np.empty(width)
     mean_1, natural_1 = np.empty(width), np.empty(width)
     for a in range(start, stop, width):
-        b = min(a + width, stop)
-        n = b - a
+        n = min(width, stop - a)
         mean_1[:] = 0.0
         natural_1[:] = 0.0
-        scores[a:b] = 0.0
+        scores[a : a + n] = 0.0
         for c in range(prior.size):
             for i in range(n):
                 j = a + i
                 mean[i] = max((sums[c, j] + number[j] * target[j]) / (class_weights[c] + number[j]), 1e-300)
-            _parameters(kind, mean[:n], natural[c, a:b], log_partition[c, a:b])
+            _parameters(kind, mean, natural, unused)
             if c == 0:
-                mean_0[:n] = mean[:n]
-                natural_0[:n] = natural[c, a:b]
+                mean_0[:] = mean
+                natural_0[:] = natural
             for i in range(n):
-                weighted = prior[c] * (natural[c, a + i] - natural_0[i])
+                weighted = prior[c] * (natural[i] - natural_0[i])
                 scores[a + i] += weighted * (mean[i] - mean_0[i])
                 natural_1[i] += weighted
                 mean_1[i] += prior[c] * (mean[i] - mean_0[i])
         for i in range(n):
-            scores[a + i] = _settled(scores[a + i] - natural_1[i] * mean_1[i])
-        for j in range(a, b):
-            if not informative[j]:
-                scores[j] = 0.0
-                for c in range(prior.size):
-                    natural[c, j] = 0.0
-                    log_partition[c, j] = 0.0
+            score = _settled(scores[a + i] - natural_1[i] * mean_1[i])
+            scores[a + i] = score if informative[a + i] else 0.0
+
+
+@kernel
+def tables_from_sums(
+    kind: int,
+    sums: Any,
+    class_weights: Any,
+    number: Any,
+    target: Any,
+    informative: Any,
+    columns: Any,
+    start: int,
+    stop: int,
+    natural: Any,
+    log_partition: Any,
+) -> None:
+    """Parameters (C, K) of the features ``columns[start:stop]``, from class sums (C, D), smoothed likewise."""
+    mean, rows, pseudo = np.empty(stop - start), np.empty(stop - start), np.empty(stop - start)
+    for i in range(mean.size):
+        rows[i] = number[columns[start + i]]
+        pseudo[i] = rows[i] * target[columns[start + i]]
+    for c in range(class_weights.size):
+        for i in range(mean.size):
+            total = sums[c, columns[start + i]] + pseudo[i]
+            mean[i] = max(total / (class_weights[c] + rows[i]), 1e-300)
+        _parameters(kind, mean, natural[c, start:stop], log_partition[c, start:stop])
+    for i in range(start, stop):
+        if not informative[columns[i]]:
+            natural[:, i] = 0.0
+            log_partition[:, i] = 0.0
 
 
 @kernel
 def class_sums(
-    indptr: Any, rows: Any, data: Any, codes: Any, weights: Any, start: int, stop: int, sums: Any
-) -> None:
-    """Weighted sums (C, D) of the columns from ``start`` to ``stop`` of a CSC matrix, by class."""
-    for j in range(start, stop):
-        for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
-            row = np.uint32(rows[p])
-            sums[np.uint32(codes[row]), j] += weights[row] * data[p]
-
-
-@kernel
-def usage(indptr: Any, rows: Any, data: Any, weights: Any, sums: Any, nonzero: Any) -> None:
-    """For each column of a CSC matrix: the weighted sum, and the weight of the cells that are not zero."""
-    for j in range(sums.size):
-        total, stored = 0.0, 0.0
-        for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
-            weight = weights[np.uint32(rows[p])]
-            total += weight * data[p]
-            if data[p] != 0:
-                stored += weight
-        sums[j] = total
-        nonzero[j] = stored
-
-
-@kernel
-def tables_from_columns(
-    kind: int,
     indptr: Any,
     rows: Any,
     data: Any,
     codes: Any,
     weights: Any,
+    start: int,
+    stop: int,
+    sums: Any,
+    nonzero: Any,
+) -> None:
+    """Sums (C, D), and weights of the cells that are not zero (D,), of some columns of a CSC matrix."""
+    for j in range(start, stop):
+        stored = 0.0
+        for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
+            row = np.uint32(rows[p])
+            sums[np.uint32(codes[row]), j] += weights[row] * data[p]
+            if data[p] != 0:
+                stored += weights[row]
+        nonzero[j] = stored
+
+
+@kernel
+def class_cells(
+    indptr: Any,
+    rows: Any,
+    data: Any,
+    codes: Any,
+    weights: Any,
+    n_classes: int,
+    cell_ends: Any,
+    cell_classes: Any,
+    cell_sums: Any,
+    pooled: Any,
+    nonzero: Any,
+    place: Any,
+) -> int:
+    """The class sums that are not zero, column by column of a CSC matrix.
+
+    Those of column j are ``cell_classes[cell_ends[j]:cell_ends[j + 1]]`` and ``cell_sums`` there. Besides,
+    for each column, the sum over all classes, the weight of the cells that are not zero, and its place among
+    those that some row without weight (one that is held out) has, or -1. Returns how many these are.
+    """
+    sums = np.zeros(n_classes)
+    filled, n_tried = 0, 0
+    cell_ends[0] = 0
+    for j in range(pooled.size):
+        stored, tried, start = 0.0, False, filled
+        for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
+            row = np.uint32(rows[p])
+            weight = weights[row]
+            if weight == 0.0:
+                tried = True
+            elif data[p] != 0:
+                c = np.uint32(codes[row])
+                if sums[c] == 0.0:
+                    cell_classes[filled] = c
+                    filled += 1
+                sums[c] += weight * data[p]
+                stored += weight
+        total = 0.0
+        for p in range(start, filled):
+            c = np.uint32(cell_classes[p])
+            cell_sums[p] = sums[c]
+            total += sums[c]
+            sums[c] = 0.0
+        cell_ends[j + 1] = filled
+        pooled[j] = total
+        nonzero[j] = stored
+        place[j] = n_tried if tried else -1
+        n_tried += tried
+    return n_tried
+
+
+@kernel
+def tables_from_cells(
+    kind: int,
+    cell_ends: Any,
+    cell_classes: Any,
+    cell_sums: Any,
+    place: Any,
     class_weights: Any,
     prior: Any,
     number: Any,
@@ -205,29 +278,163 @@ def tables_from_columns(
     log_partition: Any,
     scores: Any,
 ) -> None:
-    """Parameters (D, C) and scores (D,) from the columns of a CSC matrix, class codes and row weights.
+    """Log normalisers (D, C) and scores (D,) from the class sums that are not zero; see :func:`class_cells`.
 
     ``number`` pseudo-rows of mean ``target`` are added to each class; features that are not ``informative``
-    get zeros.
+    get zeros. Natural parameters are kept for the features that have a place, and there.
     """
     n_classes = prior.size
-    sums = np.empty(n_classes)
-    mean = np.empty(n_classes)
+    sums, mean, parameters = np.empty(n_classes), np.empty(n_classes), np.empty(n_classes)
     for j in range(scores.size):
         if not informative[j]:
-            natural[j, :] = 0.0
+            if place[j] >= 0:
+                natural[place[j], :] = 0.0
             log_partition[j, :] = 0.0
             scores[j] = 0.0
             continue
-        sums[:] = 0.0
-        for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
-            row = np.uint32(rows[p])
-            sums[np.uint32(codes[row])] += weights[row] * data[p]
-        pseudo = number[j] * target[j]
+        sums[:] = number[j] * target[j]
+        for p in range(np.uint64(cell_ends[j]), np.uint64(cell_ends[j + 1])):
+            sums[np.uint32(cell_classes[p])] += cell_sums[p]
         for c in range(n_classes):
-            mean[c] = max((sums[c] + pseudo) / (class_weights[c] + number[j]), 1e-300)
-        _parameters(kind, mean, natural[j], log_partition[j])
-        scores[j] = _score(mean, natural[j], prior)
+            mean[c] = max(sums[c] / (class_weights[c] + number[j]), 1e-300)
+        _parameters(kind, mean, parameters, log_partition[j])
+        scores[j] = _score(mean, parameters, prior)
+        if place[j] >= 0:
+            natural[place[j], :] = parameters
+
+
+@inlined
+def _slot_of(k: Any) -> Any:
+    bits = np.float64(k).view(np.uint64)
+    return np.uint32((bits * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - SLOT_BITS))
+
+
+@inlined
+def _slot(
+    keys: Any, known: Any, logs: Any, shares: Any, sums: Any, k: Any, class_weights: Any, prior: Any
+) -> Any:
+    """Where what depends on the number of pseudo-rows alone is kept: many features have the same.
+
+    ``logs`` log(n_c + k) less that of the first class, ``shares`` 1 / (n_c + k), and the prior means of
+    shares, logs and their products.
+    """
+    slot = _slot_of(k)
+    if keys[slot] != k or known[slot] == 0:
+        keys[slot] = k
+        known[slot] = 1
+        first = np.log(class_weights[0] + k)
+        shares_1, logs_1, products = 0.0, 0.0, 0.0
+        for c in range(prior.size):
+            logs[slot, c] = np.log(class_weights[c] + k) - first
+            shares[slot, c] = 1.0 / (class_weights[c] + k)
+            shares_1 += prior[c] * shares[slot, c]
+            logs_1 += prior[c] * logs[slot, c]
+            products += prior[c] * shares[slot, c] * logs[slot, c]
+        sums[slot, 0] = shares_1
+        sums[slot, 1] = logs_1
+        sums[slot, 2] = products
+        sums[slot, 3] = first
+    return slot
+
+
+@kernel
+def poisson_tables(
+    cell_ends: Any,
+    cell_classes: Any,
+    cell_sums: Any,
+    place: Any,
+    class_weights: Any,
+    prior: Any,
+    number: Any,
+    target: Any,
+    informative: Any,
+    natural: Any,
+    scores: Any,
+) -> None:
+    """What :func:`tables_from_cells` does, for Poisson, in time that hardly grows with the number of classes.
+
+    With k pseudo-rows of mean m, log rates are ``log(k m + sum) - log(n_c + k)``. The second part is shared
+    by all features of one k, and most sums are 0: what is left is one logarithm for each sum that is not.
+    """
+    n_classes = prior.size
+    keys, known = np.zeros(1 << SLOT_BITS), np.zeros(1 << SLOT_BITS, dtype=np.uint8)
+    logs, shares = np.empty((1 << SLOT_BITS, n_classes)), np.empty((1 << SLOT_BITS, n_classes))
+    sums = np.empty((1 << SLOT_BITS, 4))
+    for j in range(scores.size):
+        at = place[j]
+        if not informative[j]:
+            if at >= 0:
+                natural[at, :] = 0.0
+            scores[j] = 0.0
+            continue
+        slot = _slot(keys, known, logs, shares, sums, number[j], class_weights, prior)
+        pseudo = number[j] * target[j]
+        mean_1 = pseudo * sums[slot, 0]
+        natural_1 = -sums[slot, 1]
+        product = -pseudo * sums[slot, 2]
+        level = np.log(pseudo) - sums[slot, 3]
+        if at >= 0:
+            for i in range(n_classes):
+                natural[at, i] = level - logs[slot, i]
+        for p in range(np.uint64(cell_ends[j]), np.uint64(cell_ends[j + 1])):
+            c = np.uint32(cell_classes[p])
+            more = _log1p(cell_sums[p] / pseudo)
+            rate = cell_sums[p] * shares[slot, c]
+            mean_1 += prior[c] * rate
+            natural_1 += prior[c] * more
+            product += prior[c] * (more * (pseudo * shares[slot, c] + rate) - logs[slot, c] * rate)
+            if at >= 0:
+                natural[at, c] += more
+        scores[j] = _settled(product - natural_1 * mean_1)
+
+
+@kernel
+def poisson_totals(
+    cell_ends: Any,
+    cell_classes: Any,
+    cell_sums: Any,
+    class_weights: Any,
+    prior: Any,
+    number: Any,
+    target: Any,
+    informative: Any,
+    bucket: Any,
+    out: Any,
+) -> None:
+    """Sums of the rates over the features of each bucket, shape (G, C); see :func:`poisson_tables`.
+
+    Pseudo-rows are added up by their number first, and spread over the classes when another takes its slot.
+    """
+    n_classes = prior.size
+    keys, known = np.zeros(1 << SLOT_BITS), np.zeros(1 << SLOT_BITS, dtype=np.uint8)
+    logs, shares = np.empty((1 << SLOT_BITS, n_classes)), np.empty((1 << SLOT_BITS, n_classes))
+    sums = np.empty((1 << SLOT_BITS, 4))
+    waiting = np.zeros((1 << SLOT_BITS, out.shape[0]))
+    out[:] = 0.0
+    for j in range(bucket.size):
+        b = bucket[j]
+        if b >= out.shape[0] or not informative[j]:
+            continue
+        slot = _slot_of(number[j])
+        if known[slot] == 1 and keys[slot] != number[j]:
+            _spread(waiting[slot], shares[slot], out)
+        slot = _slot(keys, known, logs, shares, sums, number[j], class_weights, prior)
+        waiting[slot, b] += number[j] * target[j]
+        for p in range(np.uint64(cell_ends[j]), np.uint64(cell_ends[j + 1])):
+            c = np.uint32(cell_classes[p])
+            out[b, c] += cell_sums[p] * shares[slot, c]
+    for slot in range(1 << SLOT_BITS):
+        if known[slot] == 1:
+            _spread(waiting[slot], shares[slot], out)
+
+
+@inlined
+def _spread(waiting: Any, shares: Any, out: Any) -> None:
+    for b in range(waiting.size):
+        if waiting[b] != 0.0:
+            for c in range(shares.size):
+                out[b, c] += waiting[b] * shares[c]
+            waiting[b] = 0.0
 
 
 @kernel
@@ -249,6 +456,7 @@ def sweep_rows(
     codes: Any,
     weights: Any,
     natural: Any,
+    place: Any,
     bucket: Any,
     baseline: Any,
     log_prior: Any,
@@ -271,8 +479,9 @@ def sweep_rows(
             at = np.uint32(bucket[j])
             if at < n_buckets:
                 value = data[p]
+                k = np.uint32(place[j])
                 for c in range(n_classes):
-                    gathered[at, c] += value * natural[j, c]
+                    gathered[at, c] += value * natural[k, c]
         truth = codes[row]
         weight = weights[row]
         impossible = log_prior[truth] == -np.inf

@@ -264,12 +264,12 @@ def refill(slots: Any, hashes: Any, n_terms: int) -> None:
 
 @kernel
 def arrange(
-    indptr: Any, indices: Any, counts: Any, column_of: Any, n_columns: int, out_indptr: Any
+    indptr: Any, indices: Any, counts: Any, column_of: Any, n_columns: int, out_indptr: Any, no_values: Any
 ) -> tuple[Any, Any]:
     """Rows with their terms renamed to columns, in increasing order; terms whose column is -1 are left out.
 
     Two counting sorts, by column and then by row, so that no row is ever sorted. Fills ``out_indptr`` and
-    returns columns and counts.
+    returns columns and counts, these of the type of ``no_values``.
     """
     n_rows = indptr.size - 1
     heads = np.zeros(n_columns + 1, dtype=np.int64)
@@ -296,7 +296,7 @@ def arrange(
                 by_column_count[at] = counts[p]
                 stops[column] = at + 1
     columns = np.empty(total, dtype=np.int32)
-    values = np.empty(total, dtype=np.int64)
+    values = np.empty(total, dtype=no_values.dtype)
     filled = out_indptr[:-1].copy()
     for column in range(n_columns):
         for at in range(heads[column], heads[column + 1]):
@@ -306,3 +306,16 @@ def arrange(
             values[p] = by_column_count[at]
             filled[r] = p + 1
     return columns, values
+
+
+@kernel
+def leading_bytes(pool: Any, ends: Any, out: Any) -> None:
+    """The first 16 bytes of each term as two numbers, so that the order of numbers is that of the bytes."""
+    for term in range(out.shape[0]):
+        start, stop = ends[term], ends[term + 1]
+        for half in range(2):
+            number = np.uint64(0)
+            for k in range(start + 8 * half, start + 8 * half + 8):
+                byte = np.uint64(pool[k]) if k < stop else np.uint64(0)
+                number = (number << np.uint64(8)) | byte
+            out[term, half] = number
