@@ -20,7 +20,7 @@ from maxdisc.matrices import Integers, Matrix
 from maxdisc.threads import in_threads, n_threads
 
 #: So many characters are counted at a time.
-BATCH = 2**22
+BATCH = 2**20
 #: Fewer characters than this are counted in Python before compiled code is even loaded ...
 WORTH_LOADING = 2**22
 #: ... and fewer than this once it is.
@@ -419,14 +419,17 @@ def count_words(documents: Iterable[str], rule: WordRule, keep: bool = True) -> 
         The terms, and the counts of each batch if they are kept.
     """
     batches = in_batches(documents)
-    first = next(batches, [])
-    size = sum(map(len, first))
     worth = WORTH_ENCODING if compiled_code_is_loaded() else WORTH_LOADING
-    if rule.shortest is None or size < worth:
-        terms = PythonTerms(rule)
-        kept = [terms.count(batch) for batch in chain([first], batches)]
-        return terms, kept if keep else []
-    return _count_in_threads(chain([first], batches), rule, keep)
+    first: list[list[str]] = []
+    size = 0
+    while rule.shortest and size < worth and (batch := next(batches, None)):
+        first.append(batch)
+        size += sum(map(len, batch))
+    if rule.shortest and size >= worth:
+        return _count_in_threads(chain(first, batches), rule, keep)
+    terms = PythonTerms(rule)
+    counts = [terms.count(batch) for batch in chain(first, batches)]
+    return terms, counts if keep else []
 
 
 def _count_in_threads(

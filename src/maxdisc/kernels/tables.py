@@ -53,14 +53,13 @@ def _log1p(x: Any) -> Any:
 
 @inlined
 def _exp(x: Any) -> Any:
-    """Exponential of a number that is not positive, to about 1e-12; it vectorises. At -700 it is level."""
+    """Exponential of a number that is not positive, to about 1e-10; it vectorises. At -700 it is level."""
     x = x if x > -700.0 else -700.0
     # Adding 1.5 * 2^52 leaves the nearest integer in the last bits.
     shifted = x * 1.4426950408889634 + 6755399441055744.0
     r = x - (shifted - 6755399441055744.0) * 0.6931471805599453
     # Taylor's polynomial; |r| is at most half of log 2.
-    p = 2.755731922398589e-07 * r + 2.7557319223985893e-06
-    p = p * r + 2.48015873015873e-05
+    p = 2.7557319223985893e-06 * r + 2.48015873015873e-05
     p = p * r + 0.0001984126984126984
     p = p * r + 0.001388888888888889
     p = p * r + 0.008333333333333333
@@ -171,7 +170,7 @@ def tables_from_sums(
     natural: Any,
     log_partition: Any,
 ) -> None:
-    """Parameters (C, K) of the features ``columns[start:stop]``, from class sums (C, D), smoothed likewise."""
+    """Parameters (C, K) of the features ``columns[start:stop]``, from class sums (C, D) smoothed as above."""
     mean, rows, pseudo = np.empty(stop - start), np.empty(stop - start), np.empty(stop - start)
     for i in range(mean.size):
         rows[i] = number[columns[start + i]]
@@ -360,6 +359,7 @@ def poisson_tables(
     keys, known = np.zeros(1 << SLOT_BITS), np.zeros(1 << SLOT_BITS, dtype=np.uint8)
     logs, shares = np.empty((1 << SLOT_BITS, n_classes)), np.empty((1 << SLOT_BITS, n_classes))
     sums = np.empty((1 << SLOT_BITS, 4))
+    last_ratio, more = 0.0, 0.0
     for j in range(scores.size):
         at = place[j]
         if not informative[j]:
@@ -372,13 +372,15 @@ def poisson_tables(
         mean_1 = pseudo * sums[slot, 0]
         natural_1 = -sums[slot, 1]
         product = -pseudo * sums[slot, 2]
-        level = np.log(pseudo) - sums[slot, 3]
         if at >= 0:
+            level = np.log(pseudo) - sums[slot, 3]
             for i in range(n_classes):
                 natural[at, i] = level - logs[slot, i]
         for p in range(np.uint64(cell_ends[j]), np.uint64(cell_ends[j + 1])):
             c = np.uint32(cell_classes[p])
-            more = _log1p(cell_sums[p] / pseudo)
+            ratio = cell_sums[p] / pseudo
+            if ratio != last_ratio:  # words that occur once all have the same
+                last_ratio, more = ratio, _log1p(ratio)
             rate = cell_sums[p] * shares[slot, c]
             mean_1 += prior[c] * rate
             natural_1 += prior[c] * more
