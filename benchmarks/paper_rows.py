@@ -19,12 +19,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import sklearn
-from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 import maxdisc
-from maxdisc import MaxDiscClassifier
-from maxdisc.demo import length_scaled
+from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "paper"))
@@ -49,8 +47,8 @@ def text_rows():
         codes = np.full(len(label), -1)
         for code, names in enumerate(groups):
             codes[np.isin(label, names)] = code
-        words = CountVectorizer(stop_words="english", token_pattern=r"(?u)\b[a-zA-Z]{2,}\b", min_df=3)
-        yield length_scaled(words.fit_transform(text[codes >= 0])), codes[codes >= 0]
+        words = TermFrequencyVectorizer(r"(?u)\b[a-zA-Z]{2,}\b", stop_words="english", min_df=3)
+        yield words.fit_transform(text[codes >= 0]), codes[codes >= 0]
 
 
 def genes(name):

@@ -115,7 +115,7 @@ def test_a_large_problem_takes_the_compiled_way_and_chooses_the_same(name, monke
 def test_what_does_not_suit():
     X, codes = sparse_data("poisson", 20, 3, 10, seed=0)
     poisson = FAMILIES["poisson"]
-    large = ArrayRows(sp.csr_array((20, 200_000)), codes, 3)
+    large = ArrayRows(sp.csr_array((20, 400_000)), codes, 3)
     assert suits(large, poisson, js_gm)
     assert not suits(ArrayRows(X, codes, 3), poisson, js_gm)
     assert not suits(large, FAMILIES["gaussian"], js_gm)

@@ -19,7 +19,9 @@ from maxdisc.smoothing import Smoothing
 from maxdisc.threads import in_threads
 
 # From so many (class, feature) cells on, compiled code is worth loading.
-MANY_CELLS = 2**18
+MANY_CELLS = 2**20
+# ... and so many are worked on by a thread at a time.
+CELLS_AT_A_TIME = 2**17
 # Terms of this size cancel to about 1e-12. A Gaussian reaches it 140 deviations away from its origin.
 FAR = 1e4
 # In sparse rows such a feature would have to be made dense, so more is borne: terms cancel to about 1e-7.
@@ -293,7 +295,7 @@ def _ranked_by_kernel(
         given = (kind, sums, weight, shares, number, target, informative)
         scores_from_sums(*given, some.start, some.stop, scores)
 
-    in_threads(score, list(blocks(moments.n_features, moments.n_classes, MANY_CELLS)))
+    in_threads(score, list(blocks(moments.n_features, moments.n_classes, CELLS_AT_A_TIME)))
     ranking = FeatureRanking.of(scores)
     columns = ranking.order[:size]
     decision = LinearDecision._blank(family, moments, columns, prior)
@@ -303,7 +305,7 @@ def _ranked_by_kernel(
         given = (kind, sums, weight, number, target, informative, columns)
         tables_from_sums(*given, some.start, some.stop, decision.weights[0], decision.baseline)
 
-    in_threads(fill, list(blocks(len(columns), moments.n_classes, MANY_CELLS)))
+    in_threads(fill, list(blocks(len(columns), moments.n_classes, CELLS_AT_A_TIME)))
     return ranking, decision
 
 

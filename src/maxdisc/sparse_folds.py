@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from maxdisc.decision import MANY_CELLS, Sweep, worth_compiling
+from maxdisc.decision import CELLS_AT_A_TIME, Sweep, worth_compiling
 from maxdisc.divergences import Divergence, FeatureRanking, js_gm
 from maxdisc.families import Family
 from maxdisc.matrices import Floats, Integers, Matrix, blocks, is_sparse
@@ -81,7 +81,7 @@ class SparseFoldModels:
         given = (columns.indptr, columns.indices, columns.data, codes, weights)
         in_threads(
             lambda r: class_sums(*given, r.start, r.stop, sums[0], nonzero),
-            list(blocks(self.n_features, self.rows.n_classes, MANY_CELLS)),
+            list(blocks(self.n_features, self.rows.n_classes, CELLS_AT_A_TIME)),
         )
         weight = np.bincount(codes, weights, self.rows.n_classes).astype(np.float64)
         return ClassMoments(weight, sums, nonzero=nonzero, squares=float(weights @ weights))

@@ -22,7 +22,7 @@ from maxdisc.threads import in_threads, n_threads
 #: So many characters are counted at a time.
 BATCH = 2**20
 #: Fewer characters than this are counted in Python before compiled code is even loaded ...
-WORTH_LOADING = 2**22
+WORTH_LOADING = 2**23
 #: ... and fewer than this once it is.
 WORTH_ENCODING = 2**16
 

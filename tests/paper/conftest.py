@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from sklearn.feature_extraction.text import CountVectorizer
 from text_tasks import TEXT_TASKS
 
-from maxdisc.demo import length_scaled
+from maxdisc import TermFrequencyVectorizer
 
 
 @pytest.fixture(scope="session")
@@ -24,8 +23,8 @@ def text_task(paper_data):
         codes = np.full(len(label), -1)
         for code, groups in enumerate(TEXT_TASKS[name]):
             codes[np.isin(label, groups)] = code
-        vectorizer = CountVectorizer(stop_words="english", token_pattern=r"(?u)\b[a-zA-Z]{2,}\b", min_df=3)
-        return length_scaled(vectorizer.fit_transform(text[codes >= 0])), codes[codes >= 0]
+        vectorizer = TermFrequencyVectorizer(r"(?u)\b[a-zA-Z]{2,}\b", stop_words="english", min_df=3)
+        return vectorizer.fit_transform(text[codes >= 0]), codes[codes >= 0]
 
     return load
 

@@ -22,5 +22,5 @@ def kernel(function: Function) -> Function:
 
 def inlined(function: Function) -> Function:
     """For the small functions that kernels are made of."""
-    compiled: Any = numba.njit(inline="always", error_model="numpy")(function)
+    compiled: Any = numba.njit(error_model="numpy", nogil=True)(function)
     return cast(Function, compiled)
