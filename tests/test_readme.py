@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import csv
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from maxdisc.datasets import load_docstrings
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -15,17 +21,48 @@ def blocks(page, language):
     return re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
 
 
-def test_the_python_examples_run_and_say_what_they_print():
-    table, text = blocks("README.md", "python")
+def test_the_python_examples_run_and_say_what_they_print(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text, table = blocks("README.md", "python")
     names: dict = {}
-    exec(table, names)  # the reader would paste it too
+    exec(text, names)  # the reader would paste it too
+    model = names["model"][-1]
+    assert model.families_[0][0].name == "poisson"
+    assert model.path_.mean_accuracy.max() > 0.85
+    some = names["documents"].data[:50]
+    np.testing.assert_array_equal(
+        names["load"]("packages.maxdisc").predict(some), names["model"].predict(some)
+    )
+    exec(table, names)
     model, data = names["model"], names["data"]
     assert model.predict(data.data[:3]).tolist() == ["malignant"] * 3
     assert 1 <= model.n_selected_ <= 30
-    exec(text, names)
-    model = names["model"]
-    assert model.families_[0][0].name == "poisson"
-    assert model.path_.mean_accuracy.max() > 0.85
+
+
+def test_three_commands_lead_from_a_csv_to_a_report_and_predictions(tmp_path):
+    """Exactly the lines of the README, in a shell."""
+    (commands,) = [block for block in blocks("README.md", "sh") if "maxdisc fit train.csv" in block]
+    assert len(commands.strip().splitlines()) == 3
+    documents = load_docstrings("package")
+    parts = np.random.default_rng(0).permutation(len(documents.data))[:900]
+    for name, some in (("train", parts[:500]), ("test", parts[500:800]), ("new", parts[800:])):
+        with open(tmp_path / f"{name}.csv", "w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(["body", "topic"] if name != "new" else ["body"])
+            writer.writerows(
+                [documents.data[i], documents.target[i]][: 1 if name == "new" else 2] for i in some
+            )
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    subprocess.run(["sh", "-ec", commands], cwd=tmp_path, env={**os.environ, "PATH": path}, check=True)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "300" in page
+    assert "<svg" in page
+    with open(tmp_path / "predictions.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 100
+    assert all(row["because"].count(",") == 4 for row in rows)
+    right = np.mean([row["label"] == documents.target[i] for row, i in zip(rows, parts[800:], strict=True)])
+    assert right > 0.7
 
 
 def test_make_has_every_target_that_the_pages_name():

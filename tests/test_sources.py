@@ -345,6 +345,11 @@ class TestRoles:
         assert (roles.label, roles.text, roles.features) == ("Class", None, ("x", "flag"))
         assert dict(roles.left_out) == {"id": "it numbers the rows", "city": "it holds text"}
         assert self.roles(**numbers, features=["x,f*"], label="city").features == ("x", "flag")
+        # Rows that were sorted by class before pandas wrote them would be told apart by their index.
+        stored = self.roles(
+            x=np.arange(8) / 3, Class=["1", "2"] * 4, __index_level_0__=[3, 1, 4, 0, 5, 7, 2, 6]
+        )
+        assert stored.features == ("x",)
         assert self.roles(**numbers, exclude=["f*"], label="city").features == ("x",)
 
     def test_the_last_column_with_few_values_is_the_label(self):

@@ -60,8 +60,9 @@ class Column:
 
     @property
     def identifies(self) -> bool:
-        """Whether it only numbers the rows."""
-        return self.name.lower() in ID_NAMES and self.whole and self.n_distinct == self.n_rows
+        """Whether it only numbers the rows, as an identifier does, or the index that pandas stores."""
+        named = self.name.lower() in ID_NAMES or self.name.startswith("__index_level_")
+        return named and self.whole and self.n_distinct == self.n_rows
 
 
 @dataclass(frozen=True)
