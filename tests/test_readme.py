@@ -108,8 +108,15 @@ def test_the_streams_how_to_runs():
         "X_recent": X[-100:],
         "y_recent": words[-100:],
     }
-    by_batches, by_rows, _ = blocks("docs/how-to/streams.md", "python")
+    texts = [
+        " ".join(["cheap pills"] * (1 + i % 3) + ["offer"]) if c else f"dear friend {i % 9}"
+        for i, c in enumerate(codes)
+    ]
+    names["documents"] = lambda: [(texts[i : i + 40], words[i : i + 40]) for i in range(0, 200, 40)]
+    by_batches, by_rows, by_texts, _ = blocks("docs/how-to/streams.md", "python")
     exec(by_batches, names)
     assert names["model"].score(X, words) > 0.6
     exec(by_rows, names)
     assert names["model"].score(X, words) > 0.6
+    exec(by_texts, names)
+    assert names["model"].score(names["words"].transform(texts), words) > 0.9
