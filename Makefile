@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint docs bench-memory bench-text clean
+.PHONY: help demo test test-slow lint docs bench-memory bench-text bench-model-file clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | awk -F'|' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -54,6 +54,9 @@ bench-memory: $(VENV)/.test  ## peak memory of fit, up to 100 classes x 1,000,00
 
 bench-text: $(VENV)/.test  ## raw text to a model, next to CountVectorizer + MultinomialNB
 	$(BIN)/python benchmarks/text.py
+
+bench-model-file: $(VENV)/.test  ## time to save and load a large model, beside its fit
+	$(BIN)/python benchmarks/model_file.py
 
 clean:  ## remove what the other commands made
 	rm -rf $(VENV) .venv-all .venv-oldest docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

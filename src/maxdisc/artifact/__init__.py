@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any
@@ -113,8 +114,13 @@ def load(path: str | os.PathLike[str], *, functions: Mapping[str, Any] | None = 
     """
     with _named(path):
         container = _opened(path)
-        container.verify()
-        return rebuilt(container.document["model"], container.tensors(), functions or {})
+        # Both read all of it. A file that is damaged is called that, whatever else is then wrong with it.
+        with ThreadPoolExecutor(1) as beside:
+            verified = beside.submit(container.verify)
+            try:
+                return rebuilt(container.document["model"], container.tensors(), functions or {})
+            finally:
+                verified.result()
 
 
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
