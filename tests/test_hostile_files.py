@@ -14,6 +14,7 @@ import sys
 import tracemalloc
 import warnings
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -52,7 +53,9 @@ def signed_header(header, data):
     if isinstance(header, dict) and isinstance(header.get(CHECKSUM), dict):
         begin = 8 + len(text) + header[CHECKSUM]["data_offsets"][0]
         content[begin : begin + 32] = bytes(32)
-        content[begin : begin + 32] = hashlib.sha256(content).digest()
+        pieces = (content[i : i + 2**20] for i in range(0, len(content), 2**20))
+        sums = b"".join(zlib.crc32(piece).to_bytes(4, "little") for piece in pieces)
+        content[begin : begin + 32] = hashlib.sha256(sums).digest()
     return bytes(content)
 
 
