@@ -117,8 +117,8 @@ class Container:
     def digest(self) -> bytes:
         """SHA-256 of the CRC-32s of the file, mebibyte by mebibyte, with zeros where the checksum is.
 
-        Damage changes a CRC-32, for certain if it is short and else but for once in 2^32; threads compute it many
-        times as fast as one could a SHA-256. Neither would stop a forger, who can compute both.
+        Damage changes a CRC-32, for certain if it is short and else but for once in 2^32. Threads compute it
+        many times as fast as one could a SHA-256. Neither would stop a forger, who can compute both.
         """
         whole = memoryview(self.buffer)
         begin, end = self.checksum.begin, self.checksum.end
