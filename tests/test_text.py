@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+import tracemalloc
 import warnings
 from functools import cache
 
@@ -390,3 +391,21 @@ class TestRefusals:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             TermFrequencyVectorizer(vocabulary=["Cat"], lowercase=False).fit(["cat"])
+
+
+@pytest.mark.parametrize("way", ["always_compiled", "never_compiled"])
+def test_memory_does_not_grow_with_the_stream(way, request, monkeypatch):
+    request.getfixturevalue(way)
+    monkeypatch.setattr(words.in_batches, "__defaults__", (2**15,))
+    some = docstrings().data[:100]
+
+    def peak(repeats):
+        tracemalloc.start()
+        try:
+            TermFrequencyVectorizer().fit(document for _ in range(repeats) for document in some)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak(2)  # what is loaded or compiled at first use
+    assert peak(40) < 1.3 * peak(4) + 100_000
