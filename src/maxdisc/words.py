@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from maxdisc.matrices import Integers, Matrix
+from maxdisc.matrices import Booleans, Integers, Matrix
 from maxdisc.threads import in_threads, n_threads
 
 #: So many characters are counted at a time.
@@ -103,22 +103,52 @@ class Counts:
         """With other numbers for the terms."""
         return Counts(self.indptr, numbers.astype(np.int32)[self.indices], self.counts)
 
-    def matrix(self, columns: Integers, n_columns: int, dtype: type[np.generic] = np.int64) -> Matrix:
-        """As CSR, term t in column ``columns[t]``, or left out if that is -1; columns increase in a row."""
-        if compiled_code_is_loaded() and len(self.indices) >= WORTH_ENCODING:
+    def kept_before(self, kept: Booleans) -> Integers:
+        """How many counts of terms to be kept stand before each row, and in all; ``indptr`` if all are."""
+        return self.indptr if kept.all() else np.r_[0, np.cumsum(kept[self.indices])][self.indptr]
+
+
+def stacked(
+    counts: Sequence[Counts], columns: Integers, n_columns: int, dtype: type[np.generic] = np.int64
+) -> Matrix:
+    """All counts as CSR, term t in column ``columns[t]``, or left out if that is -1; columns increase in a row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.words import Counts, stacked
+    >>> counts = Counts(np.array([0, 2, 3]), np.array([0, 1, 2]), np.array([5, 6, 7]))
+    >>> stacked([counts, counts], np.array([1, 0, -1]), 2).toarray()
+    array([[6, 5],
+           [0, 0],
+           [6, 5],
+           [0, 0]])
+    """
+    kept = columns >= 0
+    befores = [part.kept_before(kept) for part in counts]
+    starts = np.cumsum([0, *(before[-1] for before in befores)])
+    index_type = np.int32 if max(starts[-1], n_columns) <= np.iinfo(np.int32).max else np.int64
+    indptr = np.concatenate([[0], *(b[1:] + start for b, start in zip(befores, starts, strict=False))])
+    indices, data = np.empty(starts[-1], dtype=index_type), np.empty(starts[-1], dtype=dtype)
+    columns = columns.astype(np.int32)
+
+    def fill(job: tuple[Counts, Integers, int]) -> None:
+        part, before, start = job
+        some = slice(start, start + int(before[-1]))
+        if compiled_code_is_loaded() and len(part.indices) >= WORTH_ENCODING:
             from maxdisc.kernels.words import arrange
 
-            indptr = np.zeros(len(self.indptr), dtype=np.int64)
-            rows = (self.indptr, self.indices, self.counts)
-            indices, data = arrange(*rows, columns, n_columns, indptr, np.empty(0, dtype=dtype))
+            rows = (part.indptr, part.indices, part.counts)
+            arrange(*rows, columns, n_columns, before, indices[some], data[some])
         else:
-            indices = columns[self.indices]
-            kept = indices >= 0
-            indptr = np.r_[0, np.cumsum(kept)][self.indptr]
-            indices, data = indices[kept], self.counts[kept].astype(dtype)
-        X = sp.csr_array((data, indices, indptr), shape=(len(indptr) - 1, n_columns))
-        X.sort_indices()
-        return X
+            named = columns[part.indices]
+            indices[some], data[some] = named[named >= 0], part.counts[named >= 0]
+
+    in_threads(fill, list(zip(counts, befores, starts.tolist(), strict=False)))
+    shape = (len(indptr) - 1, n_columns)
+    X = sp.csr_array((data, indices, indptr.astype(index_type)), shape=shape)
+    X.sort_indices()
+    return X
 
 
 class Terms(Protocol):
