@@ -131,11 +131,12 @@ def stacked(
     indptr = np.concatenate([[0], *(b[1:] + start for b, start in zip(befores, starts, strict=False))])
     indices, data = np.empty(starts[-1], dtype=index_type), np.empty(starts[-1], dtype=dtype)
     columns = columns.astype(np.int32)
+    compiled = compiled_code_is_loaded() and starts[-1] >= WORTH_ENCODING
 
     def fill(job: tuple[Counts, Integers, int]) -> None:
         part, before, start = job
         some = slice(start, start + int(before[-1]))
-        if compiled_code_is_loaded() and len(part.indices) >= WORTH_ENCODING:
+        if compiled:
             from maxdisc.kernels.words import arrange
 
             rows = (part.indptr, part.indices, part.counts)
@@ -147,7 +148,8 @@ def stacked(
     in_threads(fill, list(zip(counts, befores, starts.tolist(), strict=False)))
     shape = (len(indptr) - 1, n_columns)
     X = sp.csr_array((data, indices, indptr.astype(index_type)), shape=shape)
-    X.sort_indices()
+    if not compiled:
+        X.sort_indices()
     return X
 
 
@@ -388,7 +390,7 @@ def _grown(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
 def byte_order(pool: npt.NDArray[np.uint8], ends: npt.NDArray[np.int64]) -> Integers:
     """The order of byte strings ``pool[ends[i]:ends[i + 1]]``, which is that of their code points.
 
-    By the first 16 bytes as two numbers; the few that agree in those are compared as strings.
+    By the first 8 bytes as a number, the next 8 where those agree, and as strings where all 16 do.
 
     Examples
     --------
@@ -401,9 +403,12 @@ def byte_order(pool: npt.NDArray[np.uint8], ends: npt.NDArray[np.int64]) -> Inte
 
     keys = np.empty((len(ends) - 1, 2), dtype=np.uint64)
     leading_bytes(pool, ends, keys)
-    order = np.lexsort((keys[:, 1], keys[:, 0]))
-    ordered = keys[order]
-    same = (ordered[1:] == ordered[:-1]).all(axis=1)
+    order = np.argsort(keys[:, 0])
+    first = keys[order, 0]
+    same = first[1:] == first[:-1]
+    tied = np.flatnonzero(np.r_[False, same] | np.r_[same, False])
+    order[tied] = order[tied][np.lexsort((keys[order[tied], 1], first[tied]))]
+    same[same] = keys[order[1:][same], 1] == keys[order[:-1][same], 1]
     # Runs of equal heads: from where `same` begins to one past where it ends.
     edges = np.flatnonzero(np.diff(np.r_[False, same, False].astype(np.int8)))
     for start, stop in zip(edges[::2].tolist(), (edges[1::2] + 1).tolist(), strict=True):
