@@ -171,7 +171,7 @@ class _Cells:
         n_features = columns.shape[1]
         most = min(columns.nnz, n_classes * n_features)
         ends = np.empty(n_features + 1, dtype=np.intp)
-        classes, sums = np.empty(most, dtype=np.int32), np.empty(most)
+        classes, sums = np.empty(most + 1, dtype=np.int32), np.empty(most)
         pooled, nonzero = np.empty(n_features), np.empty(n_features)
         place = np.empty(n_features, dtype=np.int32)
         given = (columns.indptr, columns.indices, columns.data, codes, weights, n_classes)
