@@ -323,15 +323,12 @@ class CompiledTerms:
         return self._usage[: self._n, 1]
 
     def strings(self, numbers: Integers | None = None) -> list[str]:
+        from maxdisc.kernels.words import lines
+
         numbers = np.arange(self._n) if numbers is None else numbers
-        starts, lengths = self._ends[numbers], self._ends[numbers + 1] - self._ends[numbers]
-        # All bytes of the terms, one after the other, each followed by a newline, which no term contains.
-        ends = np.cumsum(lengths + 1)
-        source = np.repeat(starts - (ends - lengths - 1), lengths + 1) + np.arange(
-            lengths.sum() + len(lengths)
-        )
-        text = self._pool.take(source, mode="clip")
-        text[ends - 1] = ord("\n")
+        lengths = self._ends[numbers + 1] - self._ends[numbers]
+        text = np.empty(int(lengths.sum()) + len(numbers), dtype=np.uint8)
+        lines(self._pool, self._ends, numbers, text)
         return text.tobytes().decode("utf-8", "surrogatepass").split("\n")[:-1]
 
     def order(self) -> Integers:

@@ -318,3 +318,15 @@ def leading_bytes(pool: Any, ends: Any, out: Any) -> None:
                 byte = np.uint64(pool[k]) if k < stop else np.uint64(0)
                 number = (number << np.uint64(8)) | byte
             out[term, half] = number
+
+
+@kernel
+def lines(pool: Any, ends: Any, terms: Any, out: Any) -> None:
+    """The bytes of some terms, one after the other, each followed by a newline, which no term contains."""
+    filled = np.uint64(0)
+    for term in terms:
+        for k in range(np.uint64(ends[term]), np.uint64(ends[term + 1])):
+            out[filled] = pool[k]
+            filled += ONE
+        out[filled] = ord("\n")
+        filled += ONE
