@@ -179,8 +179,9 @@ def tables_from_sums(
         pseudo[i] = rows[i] * target[columns[start + i]]
     for c in range(class_weights.size):
         for i in range(mean.size):
-            total = sums[c, columns[start + i]] + pseudo[i]
-            mean[i] = max(total / (class_weights[c] + rows[i]), 1e-300)
+            mean[i] = sums[c, np.uint64(columns[start + i])]
+        for i in range(mean.size):
+            mean[i] = max((mean[i] + pseudo[i]) / (class_weights[c] + rows[i]), 1e-300)
         _parameters(kind, mean, natural[c, start:stop], log_partition[c, start:stop])
     for i in range(start, stop):
         if not informative[columns[i]]:
