@@ -111,7 +111,7 @@ class Counts:
 def stacked(
     counts: Sequence[Counts], columns: Integers, n_columns: int, dtype: type[np.generic] = np.int64
 ) -> Matrix:
-    """All counts as CSR, term t in column ``columns[t]``, or left out if that is -1; columns increase in a row.
+    """All counts as CSR, columns in order: term t in ``columns[t]``, or left out if that is -1.
 
     Examples
     --------

@@ -312,7 +312,15 @@ def _slot_of(most: Any, k: Any) -> Any:
 
 @inlined
 def _fill(
-    slot: Any, keys: Any, known: Any, logs: Any, shares: Any, sums: Any, k: Any, class_weights: Any, prior: Any
+    slot: Any,
+    keys: Any,
+    known: Any,
+    logs: Any,
+    shares: Any,
+    sums: Any,
+    k: Any,
+    class_weights: Any,
+    prior: Any,
 ) -> None:
     """Keep in a slot what depends on the number of pseudo-rows alone: many features have the same.
 

@@ -299,11 +299,11 @@ def arrange(
     at = np.uint32(0)
     for column in range(n_columns):
         while at < stops[column]:
-            r = np.uint32(by_column[at, 0])
-            p = np.uint32(filled[r])
-            out_columns[p] = column
-            out_counts[p] = by_column[at, 1]
-            filled[r] = p + 1
+            row = np.uint32(by_column[at, 0])
+            into = np.uint32(filled[row])
+            out_columns[into] = column
+            out_counts[into] = by_column[at, 1]
+            filled[row] = into + 1
             at += np.uint32(1)
 
 
