@@ -19,7 +19,7 @@ from maxdisc.moments import ClassMoments
 from maxdisc.rows import LEFT_OUT, ArrayRows, Folds
 from maxdisc.selection import SelectionPath
 from maxdisc.smoothing import Smoothing
-from maxdisc.threads import in_threads
+from maxdisc.threads import in_threads, n_threads
 
 #: The tables of the models that are tried at once take at most so many bytes, if there is more than one.
 TABLES_AT_ONCE = 2**29
@@ -129,6 +129,11 @@ class SparseFoldModels:
         finally:
             self._spare.append(table)
 
+    def _make_cells(self, n_folds: int) -> None:
+        """What all models of a fold share, for the first so many folds."""
+        _ = self._columns
+        in_threads(lambda trial: trial._cells, self._trials[:n_folds])
+
     def first_folds(self, n_rows: float) -> int:
         """How many folds it takes to hold out so many rows (of equal weight); or all."""
         held = [trial.n_rows for trial in self._trials]
@@ -139,14 +144,18 @@ class SparseFoldModels:
     ) -> list[SelectionPath]:
         """Sweep the held-out rows of every fold, or of the first so many, for each smoothing."""
         trials = self._trials[:n_folds]
+        most = max(1, TABLES_AT_ONCE // (8 * self.rows.n_classes * self.n_features))
         jobs: list[Callable[[], Any]] = [
             partial(self._tried, trial, sizes, smoothing) for smoothing in smoothings for trial in trials
         ]
         if n_folds is None:
             # An odd number of folds leaves a thread without work: time for what will be needed next.
-            jobs.append(self.total)
-        most = max(1, TABLES_AT_ONCE // (8 * self.rows.n_classes * self.n_features))
-        sweeps = in_threads(lambda job: job(), jobs, most)
+            jobs.insert(0, self.total)
+        else:
+            self._make_cells(max(n_folds, min(n_threads(), most)))
+        # The first folds have their cells already: the others, which take longer, begin.
+        done = in_threads(lambda job: job(), jobs[::-1], most)[::-1]
+        sweeps = done[-len(smoothings) * len(trials) :]
         return [
             SelectionPath.of(sizes, sweeps[s * len(trials) : (s + 1) * len(trials)], smoothing)
             for s, smoothing in enumerate(smoothings)
@@ -171,7 +180,7 @@ class _Cells:
         n_features = columns.shape[1]
         most = min(columns.nnz, n_classes * n_features)
         ends = np.empty(n_features + 1, dtype=np.intp)
-        classes, sums = np.empty(most, dtype=np.int32), np.empty(most)
+        classes, sums = np.empty(most + 1, dtype=np.int32), np.empty(most)
         pooled, nonzero = np.empty(n_features), np.empty(n_features)
         place = np.empty(n_features, dtype=np.int32)
         given = (columns.indptr, columns.indices, columns.data, codes, weights, n_classes)

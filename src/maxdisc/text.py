@@ -17,8 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxdisc.matrices import Booleans, Integers, Matrix, with_data
 from maxdisc.parameters import require_one_of
-from maxdisc.threads import in_threads
-from maxdisc.words import Counts, Terms, WordRule, count_words
+from maxdisc.words import Counts, Terms, WordRule, count_words, stacked
 
 SCALES = ("length", "log", "frequency", None)
 
@@ -277,8 +276,7 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
 
     def _scaled(self, counts: list[Counts], columns: Integers) -> Matrix:
         dtype = np.int64 if self.scale is None else np.float64
-        parts = in_threads(lambda part: part.matrix(columns, len(self.terms_), dtype), counts)
-        X = sp.vstack(parts, format="csr") if len(parts) != 1 else parts[0]
+        X = stacked(counts, columns, len(self.terms_), dtype)
         if self.scale is None:
             return X
         if self.scale == "log":

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from maxdisc.matrices import Integers, Matrix
+from maxdisc.matrices import Booleans, Integers, Matrix
 from maxdisc.threads import in_threads, n_threads
 
 #: So many characters are counted at a time.
@@ -103,22 +103,54 @@ class Counts:
         """With other numbers for the terms."""
         return Counts(self.indptr, numbers.astype(np.int32)[self.indices], self.counts)
 
-    def matrix(self, columns: Integers, n_columns: int, dtype: type[np.generic] = np.int64) -> Matrix:
-        """As CSR, term t in column ``columns[t]``, or left out if that is -1; columns increase in a row."""
-        if compiled_code_is_loaded() and len(self.indices) >= WORTH_ENCODING:
+    def kept_before(self, kept: Booleans) -> Integers:
+        """How many counts of terms to be kept stand before each row, and in all; ``indptr`` if all are."""
+        return self.indptr if kept.all() else np.r_[0, np.cumsum(kept[self.indices])][self.indptr]
+
+
+def stacked(
+    counts: Sequence[Counts], columns: Integers, n_columns: int, dtype: type[np.generic] = np.int64
+) -> Matrix:
+    """All counts as CSR, columns in order: term t in ``columns[t]``, or left out if that is -1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.words import Counts, stacked
+    >>> counts = Counts(np.array([0, 2, 3]), np.array([0, 1, 2]), np.array([5, 6, 7]))
+    >>> stacked([counts, counts], np.array([1, 0, -1]), 2).toarray()
+    array([[6, 5],
+           [0, 0],
+           [6, 5],
+           [0, 0]])
+    """
+    kept = columns >= 0
+    befores = [part.kept_before(kept) for part in counts]
+    starts = np.cumsum([0, *(before[-1] for before in befores)])
+    index_type = np.int32 if max(starts[-1], n_columns) <= np.iinfo(np.int32).max else np.int64
+    indptr = np.concatenate([[0], *(b[1:] + start for b, start in zip(befores, starts, strict=False))])
+    indices, data = np.empty(starts[-1], dtype=index_type), np.empty(starts[-1], dtype=dtype)
+    columns = columns.astype(np.int32)
+    compiled = compiled_code_is_loaded() and starts[-1] >= WORTH_ENCODING
+
+    def fill(job: tuple[Counts, Integers, int]) -> None:
+        part, before, start = job
+        some = slice(start, start + int(before[-1]))
+        if compiled:
             from maxdisc.kernels.words import arrange
 
-            indptr = np.zeros(len(self.indptr), dtype=np.int64)
-            rows = (self.indptr, self.indices, self.counts)
-            indices, data = arrange(*rows, columns, n_columns, indptr, np.empty(0, dtype=dtype))
+            rows = (part.indptr, part.indices, part.counts)
+            arrange(*rows, columns, n_columns, before, indices[some], data[some])
         else:
-            indices = columns[self.indices]
-            kept = indices >= 0
-            indptr = np.r_[0, np.cumsum(kept)][self.indptr]
-            indices, data = indices[kept], self.counts[kept].astype(dtype)
-        X = sp.csr_array((data, indices, indptr), shape=(len(indptr) - 1, n_columns))
+            named = columns[part.indices]
+            indices[some], data[some] = named[named >= 0], part.counts[named >= 0]
+
+    in_threads(fill, list(zip(counts, befores, starts.tolist(), strict=False)))
+    shape = (len(indptr) - 1, n_columns)
+    X = sp.csr_array((data, indices, indptr.astype(index_type)), shape=shape)
+    if not compiled:
         X.sort_indices()
-        return X
+    return X
 
 
 class Terms(Protocol):
@@ -291,15 +323,12 @@ class CompiledTerms:
         return self._usage[: self._n, 1]
 
     def strings(self, numbers: Integers | None = None) -> list[str]:
+        from maxdisc.kernels.words import lines
+
         numbers = np.arange(self._n) if numbers is None else numbers
-        starts, lengths = self._ends[numbers], self._ends[numbers + 1] - self._ends[numbers]
-        # All bytes of the terms, one after the other, each followed by a newline, which no term contains.
-        ends = np.cumsum(lengths + 1)
-        source = np.repeat(starts - (ends - lengths - 1), lengths + 1) + np.arange(
-            lengths.sum() + len(lengths)
-        )
-        text = self._pool.take(source, mode="clip")
-        text[ends - 1] = ord("\n")
+        lengths = self._ends[numbers + 1] - self._ends[numbers]
+        text = np.empty(int(lengths.sum()) + len(numbers), dtype=np.uint8)
+        lines(self._pool, self._ends, numbers, text)
         return text.tobytes().decode("utf-8", "surrogatepass").split("\n")[:-1]
 
     def order(self) -> Integers:
@@ -358,7 +387,7 @@ def _grown(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
 def byte_order(pool: npt.NDArray[np.uint8], ends: npt.NDArray[np.int64]) -> Integers:
     """The order of byte strings ``pool[ends[i]:ends[i + 1]]``, which is that of their code points.
 
-    By the first 16 bytes as two numbers; the few that agree in those are compared as strings.
+    By the first 8 bytes as a number, the next 8 where those agree, and as strings where all 16 do.
 
     Examples
     --------
@@ -371,9 +400,12 @@ def byte_order(pool: npt.NDArray[np.uint8], ends: npt.NDArray[np.int64]) -> Inte
 
     keys = np.empty((len(ends) - 1, 2), dtype=np.uint64)
     leading_bytes(pool, ends, keys)
-    order = np.lexsort((keys[:, 1], keys[:, 0]))
-    ordered = keys[order]
-    same = (ordered[1:] == ordered[:-1]).all(axis=1)
+    order = np.argsort(keys[:, 0])
+    first = keys[order, 0]
+    same = first[1:] == first[:-1]
+    tied = np.flatnonzero(np.r_[False, same] | np.r_[same, False])
+    order[tied] = order[tied][np.lexsort((keys[order[tied], 1], first[tied]))]
+    same[same] = keys[order[1:][same], 1] == keys[order[:-1][same], 1]
     # Runs of equal heads: from where `same` begins to one past where it ends.
     edges = np.flatnonzero(np.diff(np.r_[False, same, False].astype(np.int8)))
     for start, stop in zip(edges[::2].tolist(), (edges[1::2] + 1).tolist(), strict=True):

@@ -264,48 +264,47 @@ def refill(slots: Any, hashes: Any, n_terms: int) -> None:
 
 @kernel
 def arrange(
-    indptr: Any, indices: Any, counts: Any, column_of: Any, n_columns: int, out_indptr: Any, no_values: Any
-) -> tuple[Any, Any]:
+    indptr: Any,
+    indices: Any,
+    counts: Any,
+    column_of: Any,
+    n_columns: int,
+    out_indptr: Any,
+    out_columns: Any,
+    out_counts: Any,
+) -> None:
     """Rows with their terms renamed to columns, in increasing order; terms whose column is -1 are left out.
 
-    Two counting sorts, by column and then by row, so that no row is ever sorted. Fills ``out_indptr`` and
-    returns columns and counts, these of the type of ``no_values``.
+    Two counting sorts, by column and then by row, so that no row is ever sorted. ``out_indptr`` says where
+    the rows will be.
     """
-    n_rows = indptr.size - 1
-    heads = np.zeros(n_columns + 1, dtype=np.int64)
-    for r in range(n_rows):
-        kept = 0
-        for p in range(indptr[r], indptr[r + 1]):
-            column = column_of[indices[p]]
-            if column >= 0:
-                heads[column + 1] += 1
-                kept += 1
-        out_indptr[r + 1] = out_indptr[r] + kept
+    stops = np.zeros(n_columns + 1, dtype=np.int32)
+    for p in range(indices.size):
+        column = column_of[np.uint32(indices[p])]
+        if column >= 0:
+            stops[np.uint32(column) + np.uint32(1)] += 1
     for column in range(n_columns):
-        heads[column + 1] += heads[column]
-    total = out_indptr[n_rows]
-    by_column_row = np.empty(total, dtype=np.int32)
-    by_column_count = np.empty(total, dtype=np.int32)
-    stops = heads[:-1].copy()
-    for r in range(n_rows):
-        for p in range(indptr[r], indptr[r + 1]):
-            column = column_of[indices[p]]
+        stops[column + 1] += stops[column]
+    # What stands before a column becomes, one by one, where it stops.
+    by_column = np.empty((out_columns.size, 2), dtype=np.int32)
+    for r in range(indptr.size - 1):
+        for p in range(np.uint64(indptr[r]), np.uint64(indptr[r + 1])):
+            column = column_of[np.uint32(indices[p])]
             if column >= 0:
-                at = stops[column]
-                by_column_row[at] = r
-                by_column_count[at] = counts[p]
-                stops[column] = at + 1
-    columns = np.empty(total, dtype=np.int32)
-    values = np.empty(total, dtype=no_values.dtype)
-    filled = out_indptr[:-1].copy()
+                at = np.uint32(stops[np.uint32(column)])
+                by_column[at, 0] = r
+                by_column[at, 1] = counts[p]
+                stops[np.uint32(column)] = at + 1
+    filled = out_indptr[:-1].astype(np.int32)
+    at = np.uint32(0)
     for column in range(n_columns):
-        for at in range(heads[column], heads[column + 1]):
-            r = by_column_row[at]
-            p = filled[r]
-            columns[p] = column
-            values[p] = by_column_count[at]
-            filled[r] = p + 1
-    return columns, values
+        while at < stops[column]:
+            row = np.uint32(by_column[at, 0])
+            into = np.uint32(filled[row])
+            out_columns[into] = column
+            out_counts[into] = by_column[at, 1]
+            filled[row] = into + 1
+            at += np.uint32(1)
 
 
 @kernel
@@ -319,3 +318,15 @@ def leading_bytes(pool: Any, ends: Any, out: Any) -> None:
                 byte = np.uint64(pool[k]) if k < stop else np.uint64(0)
                 number = (number << np.uint64(8)) | byte
             out[term, half] = number
+
+
+@kernel
+def lines(pool: Any, ends: Any, terms: Any, out: Any) -> None:
+    """The bytes of some terms, one after the other, each followed by a newline, which no term contains."""
+    filled = np.uint64(0)
+    for term in terms:
+        for k in range(np.uint64(ends[term]), np.uint64(ends[term + 1])):
+            out[filled] = pool[k]
+            filled += ONE
+        out[filled] = ord("\n")
+        filled += ONE
