@@ -149,6 +149,31 @@ def test_threads_change_nothing(monkeypatch):
     np.testing.assert_array_equal(models[0].decision_.weights, models[1].decision_.weights)
 
 
+@pytest.mark.parametrize(
+    ("value", "weight"), [(1e-300, 1e-30), (5e-324, 1e-12), (1e-300, 1.0), (1e200, 1e12)]
+)
+@pytest.mark.parametrize("name", ["poisson", "exponential", "geometric"])
+def test_products_that_vanish_or_nearly_overflow(name, value, weight, monkeypatch):
+    monkeypatch.setattr(decision, "MANY_CELLS", 1)
+    X, codes = sp.csr_array(np.full((2000, 2), value)), np.arange(2000) % 2
+    model = MaxDiscClassifier(name).fit(X, codes, sample_weight=np.full(2000, weight))
+    assert np.isfinite(model.predict_proba(X[:1])).all()
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("name", ["poisson", "exponential"])
+def test_weights_of_any_size_choose_the_same(name, seed, monkeypatch):
+    rng = np.random.default_rng(seed + 130)
+    X, codes = sp.csr_array(rng.poisson(0.4, (10, 20)).astype(float)), np.arange(10) % 3
+    weights = 10.0 ** rng.uniform(-12, 12, 10)
+    models = []
+    for many in (1, 10**12):
+        monkeypatch.setattr(decision, "MANY_CELLS", many)
+        models.append(MaxDiscClassifier(name).fit(X, codes, sample_weight=weights))
+    assert models[0].n_selected_ == models[1].n_selected_
+    np.testing.assert_array_equal(models[0].predict(X), models[1].predict(X))
+
+
 class TestElementaryFunctions:
     """The ones that vectorise, against numpy's."""
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from maxdisc.densities import ClassDensities, class_prior, density_blocks
-from maxdisc.divergences import Divergence, FeatureRanking, checked_scores, js_gm
+from maxdisc.divergences import Divergence, FeatureRanking, checked_scores, js_gm, require_finite
 from maxdisc.families import Bernoulli, Exponential, Family, Geometric, Poisson
 from maxdisc.matrices import Booleans, Floats, Integers, Matrix, blocks, is_sparse, with_data
 from maxdisc.moments import ClassMoments
@@ -296,6 +296,7 @@ def _ranked_by_kernel(
         scores_from_sums(*given, some.start, some.stop, scores)
 
     in_threads(score, list(blocks(moments.n_features, moments.n_classes, CELLS_AT_A_TIME)))
+    require_finite(scores)
     ranking = FeatureRanking.of(scores)
     columns = ranking.order[:size]
     decision = LinearDecision._blank(family, moments, columns, prior)

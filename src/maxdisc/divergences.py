@@ -208,6 +208,13 @@ def _best_first(scores: Floats) -> Integers:
     return n - 1 - keys[::-1].astype(np.intp)
 
 
+def require_finite(scores: Floats) -> None:
+    """Raise ``ValueError`` for what is no score."""
+    if not np.isfinite(scores).all():
+        column = int(np.argmin(np.isfinite(scores)))
+        raise ValueError(f"the divergence of column {column} is not finite: its values are too extreme.")
+
+
 def checked_scores(divergence: Divergence, densities: ClassDensities) -> Floats:
     """What a divergence says of (a block of) features, shape (D,); raise ``ValueError`` if it is no score."""
     scores = np.asarray(divergence(densities), dtype=np.float64)

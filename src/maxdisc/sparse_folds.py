@@ -12,7 +12,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from maxdisc.decision import CELLS_AT_A_TIME, Sweep, worth_compiling
-from maxdisc.divergences import Divergence, FeatureRanking, js_gm
+from maxdisc.divergences import Divergence, FeatureRanking, js_gm, require_finite
 from maxdisc.families import Family
 from maxdisc.matrices import Floats, Integers, Matrix, blocks, is_sparse
 from maxdisc.moments import ClassMoments
@@ -274,6 +274,7 @@ class _Trial:
 
 def _buckets(scores: Floats, sizes: Integers) -> npt.NDArray[np.int32]:
     """For each feature the position in ``sizes`` of the first size that includes it."""
+    require_finite(scores)
     order = FeatureRanking.of(scores).order
     bucket = np.full(len(scores), len(sizes), dtype=np.int32)
     bucket[order[: sizes[-1]]] = np.repeat(np.arange(len(sizes), dtype=np.int32), np.diff(sizes, prepend=0))

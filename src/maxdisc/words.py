@@ -460,8 +460,12 @@ def count_words(documents: Iterable[str], rule: WordRule, keep: bool = True) -> 
     if rule.shortest and size >= worth:
         return _count_in_threads(chain(first, batches), rule, keep)
     terms = PythonTerms(rule)
-    counts = [terms.count(batch) for batch in chain(first, batches)]
-    return terms, counts if keep else []
+    counts = []
+    for batch in chain(first, batches):
+        counted = terms.count(batch)
+        if keep:
+            counts.append(counted)
+    return terms, counts
 
 
 def _count_in_threads(

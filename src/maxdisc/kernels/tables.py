@@ -95,22 +95,22 @@ def _parameters(kind: Any, mean: Any, natural: Any, log_partition: Any) -> None:
 
 
 @inlined
-def _score(mean: Any, natural: Any, prior: Any) -> Any:
+def _score(mean: Any, natural: Any, prior: Any, heaviest: Any) -> Any:
     """JS_GM: the covariance of natural parameters and means over classes, taken about those of one class."""
-    natural_0, mean_0 = natural[0], mean[0]
+    natural_0, mean_0 = natural[heaviest], mean[heaviest]
     product, natural_1, mean_1 = 0.0, 0.0, 0.0
     for c in range(prior.size):
         weighted = prior[c] * (natural[c] - natural_0)
         product += weighted * (mean[c] - mean_0)
         natural_1 += weighted
         mean_1 += prior[c] * (mean[c] - mean_0)
-    return _settled(product - natural_1 * mean_1)
+    return _settled(product, natural_1 * mean_1)
 
 
 @inlined
-def _settled(score: Any) -> Any:
-    """Rounding may not leave a trace of what says nothing."""
-    return score if score > NOISE else 0.0
+def _settled(product: Any, cross: Any) -> Any:
+    """The difference, unless rounding alone may have made it: what says nothing leaves no trace."""
+    return product - cross if product - cross > NOISE + 1e-14 * abs(cross) else 0.0
 
 
 @kernel
@@ -135,17 +135,19 @@ def scores_from_sums(
     mean, natural, unused = np.empty(width), np.empty(width), np.empty(width)
     mean_0, natural_0 = np.empty(width), np.empty(width)
     mean_1, natural_1 = np.empty(width), np.empty(width)
+    heaviest = np.argmax(prior)
     for a in range(start, stop, width):
         n = min(width, stop - a)
         mean_1[:] = 0.0
         natural_1[:] = 0.0
         scores[a : a + n] = 0.0
-        for c in range(prior.size):
+        for turn in range(prior.size):
+            c = (heaviest + turn) % prior.size
             for i in range(n):
                 j = a + i
                 mean[i] = max((sums[c, j] + number[j] * target[j]) / (class_weights[c] + number[j]), 1e-300)
             _parameters(kind, mean, natural, unused)
-            if c == 0:
+            if turn == 0:
                 mean_0[:] = mean
                 natural_0[:] = natural
             for i in range(n):
@@ -154,7 +156,7 @@ def scores_from_sums(
                 natural_1[i] += weighted
                 mean_1[i] += prior[c] * (mean[i] - mean_0[i])
         for i in range(n):
-            score = _settled(scores[a + i] - natural_1[i] * mean_1[i])
+            score = _settled(scores[a + i], natural_1[i] * mean_1[i])
             scores[a + i] = score if informative[a + i] else 0.0
 
 
@@ -230,9 +232,9 @@ def class_cells(
     """The class sums that are not zero, column by column of a CSC matrix.
 
     Those of column j are ``cell_classes[cell_ends[j]:cell_ends[j + 1]]`` and ``cell_sums`` there; behind the
-    last there must be room for one more class. Besides,
-    for each column, the sum over all classes, the weight of the cells that are not zero, and its place among
-    those that some row without weight (one that is held out) has, or -1. Returns how many these are.
+    last there must be room for one more class. Besides, for each column, the sum over all classes, the weight
+    of the cells that are not zero, and its place among those that some row without weight (one that is held
+    out) has, or -1. Returns how many these are.
     """
     sums = np.zeros(n_classes)
     filled, n_tried = 0, 0
@@ -286,6 +288,7 @@ def tables_from_cells(
     """
     n_classes = prior.size
     sums, mean, parameters = np.empty(n_classes), np.empty(n_classes), np.empty(n_classes)
+    heaviest = np.argmax(prior)
     for j in range(scores.size):
         if not informative[j]:
             if place[j] >= 0:
@@ -299,7 +302,7 @@ def tables_from_cells(
         for c in range(n_classes):
             mean[c] = max(sums[c] / (class_weights[c] + number[j]), 1e-300)
         _parameters(kind, mean, parameters, log_partition[j])
-        scores[j] = _score(mean, parameters, prior)
+        scores[j] = _score(mean, parameters, prior, heaviest)
         if place[j] >= 0:
             natural[place[j], :] = parameters
 
@@ -324,13 +327,13 @@ def _fill(
 ) -> None:
     """Keep in a slot what depends on the number of pseudo-rows alone: many features have the same.
 
-    ``logs`` log(n_c + k) less that of the first class, ``shares`` 1 / (n_c + k), and the prior means of
+    ``logs`` log(n_c + k) less that of the heaviest class, ``shares`` 1 / (n_c + k), and the prior means of
     shares, logs and their products.
     """
     if keys[slot] != k or known[slot] == 0:
         keys[slot] = k
         known[slot] = 1
-        first = np.log(class_weights[0] + k)
+        first = np.log(class_weights[np.argmax(prior)] + k)
         shares_1, logs_1, products = 0.0, 0.0, 0.0
         for c in range(prior.size):
             logs[slot, c] = np.log(class_weights[c] + k) - first
@@ -374,9 +377,9 @@ def poisson_tables(
             # The logarithms of some features at a time: side by side they take a fraction of the time.
             before = np.uint64(cell_ends[j])
             for i in range(j, min(j + width, scores.size)):
-                pseudo = number[i] * target[i]
+                pseudo = max(number[i] * target[i], 1e-300)
                 for p in range(np.uint64(cell_ends[i]), np.uint64(cell_ends[i + 1])):
-                    more[p - before] = cell_sums[p] / pseudo
+                    more[p - before] = min(cell_sums[p] / pseudo, 1e300)
             for i in range(np.uint64(cell_ends[min(j + width, scores.size)]) - before):
                 more[i] = _log1p(more[i])
         at = place[j]
@@ -387,7 +390,7 @@ def poisson_tables(
             continue
         slot = _slot_of(most, number[j])
         _fill(slot, keys, known, logs, shares, sums, number[j], class_weights, prior)
-        pseudo = number[j] * target[j]
+        pseudo = max(number[j] * target[j], 1e-300)
         mean_1 = pseudo * sums[slot, 0]
         natural_1 = -sums[slot, 1]
         product = -pseudo * sums[slot, 2]
@@ -403,7 +406,7 @@ def poisson_tables(
             product += prior[c] * (higher * (pseudo * shares[slot, c] + rate) - logs[slot, c] * rate)
             if at >= 0:
                 natural[at, c] += higher
-        scores[j] = _settled(product - natural_1 * mean_1)
+        scores[j] = _settled(product, natural_1 * mean_1)
 
 
 @kernel
