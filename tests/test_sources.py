@@ -142,6 +142,12 @@ class TestFormats:
         path = write(tmp_path / "table.txt", "body,x\nfive,6\n")
         assert everything(path, text_column="body") == [{"body": "five", "x": "6"}]
 
+    def test_svmlight_with_tabs(self, tmp_path):
+        path = write(tmp_path / "a.svm", "+1\t1:0.5\t4:2\nham\t2:1 3:2\nspam\n")
+        (batch,) = Dataset([path]).batches()
+        assert batch.labels("label").tolist() == ["+1", "ham", "spam"]
+        assert batch.matrix.toarray().tolist() == [[0, 0.5, 0, 0, 2], [0, 0, 1, 2, 0], [0] * 5]
+
     def test_svmlight_keeps_labels_as_written_and_indices_as_columns(self, tmp_path):
         path = write(
             tmp_path / "a.svm", "# a comment\n+1 1:0.5 4:2 # more\n-1 qid:3 2:1e-3\n\n1.50 \nspam 1:1\n"

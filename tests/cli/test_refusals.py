@@ -116,6 +116,39 @@ def test_input_is_never_output(run, files, tmp_path):
     assert data.read_bytes() == (files / "test.csv").read_bytes()
 
 
+@pytest.mark.parametrize("named", ["parts/*.csv", "parts"])
+@pytest.mark.parametrize("command", ["fit", "predict", "report"])
+def test_input_of_a_glob_or_a_folder_is_never_output(run, files, tmp_path, command, named):
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    for name in ("a.csv", "b.csv"):
+        write(parts, (files / "test.csv").read_bytes(), name)
+    data, model = tmp_path / named, files / "topics.maxdisc"
+    before = {
+        "fit": ["fit", data],
+        "predict": ["predict", model, data],
+        "report": ["report", model, "--data", data],
+    }
+    done = run(*before[command], "-o", parts / "b.csv", "--force")
+    assert_refused(done, "is both input and output")
+    assert (parts / "b.csv").read_bytes() == (files / "test.csv").read_bytes()
+
+
+def test_documents_model_and_stop_words_are_never_output(run, files, tmp_path):
+    for kind in ("ham", "spam"):
+        (tmp_path / "mail" / kind).mkdir(parents=True)
+        write(tmp_path / "mail" / kind, f"some words about {kind}", "1.txt")
+    output = tmp_path / "mail" / "ham" / "1.txt"
+    assert_refused(run("fit", tmp_path / "mail", "-o", output, "--force"), "is both input and output")
+    model = write(tmp_path, (files / "topics.maxdisc").read_bytes(), "model.csv")
+    done = run("predict", model, files / "test.csv", "-o", model, "--force")
+    assert_refused(done, "is both input and output")
+    assert model.read_bytes() == (files / "topics.maxdisc").read_bytes()
+    words = write(tmp_path, "the and", "words.txt")
+    done = run("fit", files / "train.csv", "--stop-words", words, "-o", words, "--force")
+    assert_refused(done, "is both input and output")
+
+
 def test_a_bad_row_far_down_leaves_the_old_predictions(run, files, tmp_path, monkeypatch):
     monkeypatch.setattr("maxdisc.sources.delimited.BATCH_BYTES", 500)
     data = tmp_path / "data.csv"

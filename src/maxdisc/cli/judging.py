@@ -228,7 +228,7 @@ def report(
     maxdisc report topics.maxdisc --data test.csv -o report.md
     """
     speech = Speech(quiet)
-    require_writable(output, force, [model, *(Path(argument) for argument in data)])
+    require_writable(output, force, data, data_format, [model])
     written = form.value if form is not None else _by_name(output)
     from maxdisc.cli.labelled import read_labelled
     from maxdisc.cli.loaded import LoadedModel

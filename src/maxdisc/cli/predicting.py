@@ -85,15 +85,13 @@ def predict(
     speech = Speech(quiet)
     target = path_of(output)
     if target is not None:
-        require_writable(target, force, [Path(argument) for argument in data])
+        require_writable(target, force, data, None if format is None else format.value, [model])
     from maxdisc.cli.loaded import LoadedModel
     from maxdisc.sources import format_to_write, open_sink
 
     form = format_to_write(target, "jsonl" if json else None)
     loaded = LoadedModel.of(model, text)
     dataset = loaded.dataset(data, None if format is None else format.value, encoding)
-    if target is not None:
-        require_writable(target, force, [place.path for place in dataset.places])
     shape = _Columns(loaded, _kept(dataset, keep), explain, probabilities, form == "jsonl")
     _note_guesses(dataset, format is not None, speech)
     n_rows = 0

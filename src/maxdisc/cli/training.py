@@ -145,7 +145,7 @@ def fit(
     """
     started = time.perf_counter()
     speech = Speech(quiet)
-    require_writable(output, force, [Path(argument) for argument in data])
+    require_writable(output, force, data, _value(format), [Path(stop_words)] if stop_words else [])
     learning = {
         "family": family.value,
         "n_features": _number_or_word(n_features, "--n-features", ("auto", "all")),
