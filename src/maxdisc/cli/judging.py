@@ -165,6 +165,8 @@ def _show(facts: dict[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from maxdisc.wording import visible
+
     out = results()
     out.print(
         Text.assemble(
@@ -182,7 +184,7 @@ def _show(facts: dict[str, Any]) -> None:
     ordered = sorted(facts["classes"], key=lambda c: -c["rows"])
     for c in ordered[:_MOST_CLASSES]:
         figures = ["-" if c[k] is None else f"{c[k]:.3f}" for k in ("precision", "recall", "f1")]
-        table.add_row(Text(c["label"]), f"{c['rows']:,}", *figures)
+        table.add_row(Text(visible(c["label"])), f"{c['rows']:,}", *figures)
     out.print(table)
     if len(ordered) > _MOST_CLASSES:
         out.print(f"and {len(ordered) - _MOST_CLASSES} smaller classes: --json shows all of them")

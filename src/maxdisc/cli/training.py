@@ -29,7 +29,7 @@ from maxdisc.cli.options import (
     TextOption,
 )
 from maxdisc.cli.outputs import require_writable
-from maxdisc.cli.speech import Speech, results, say_json, size_of
+from maxdisc.cli.speech import Speech, say_facts, say_json, size_of
 
 if TYPE_CHECKING:
     from maxdisc.cli.labelled import LabelledRows
@@ -239,9 +239,6 @@ def _facts(model: Any, roles: Roles, rows: LabelledRows, output: Path, seconds: 
 
 
 def _show(facts: dict[str, Any]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
     noun = "words" if facts["kind"] == "text" else "features"
     lines = [
         ("rows", f"{facts['rows']:,} in {facts['classes']} classes"),
@@ -252,10 +249,7 @@ def _show(facts: dict[str, Any]) -> None:
         on = "held-out rows" if facts["folds"] == 1 else f"{facts['folds']} folds"
         lines.append(("accuracy", f"{accuracy:.1%} ± {error:.1%} on {on}"))
     lines.append(("model", f"{facts['model']}, {size_of(facts['bytes'])}, in {facts['seconds']:.1f} s"))
-    table = Table.grid(padding=(0, 2))
-    for name, value in lines:
-        table.add_row(Text(name, style="bold"), Text(value))
-    results().print(table)
+    say_facts(lines)
 
 
 def _note_roles(roles: Roles, rows: LabelledRows, speech: Speech) -> None:
