@@ -74,3 +74,19 @@ def test_words_alone_can_be_looked_at_but_not_used(run, files, tmp_path):
     done = run("predict", path, files / "test.csv")
     assert done.code == 2
     assert done.err.count("\n") == 1
+
+
+def test_a_report_of_one_class(run, files, tmp_path):
+    data = tmp_path / "data.csv"
+    data.write_text("body,topic\nthe moon,space\na rocket,space\n")
+    done = run("report", files / "topics.maxdisc", "--data", data, "-o", tmp_path / "report.md")
+    assert done.code == 0, done.err
+    assert (tmp_path / "report.md").exists()
+
+
+def test_columns_that_are_kept_keep_apart(run, files, tmp_path):
+    data = tmp_path / "data.csv"
+    data.write_text("body,label,given_label\nthe moon,1,2\n")
+    arguments = ("predict", files / "topics.maxdisc", data, "--keep", "label,given_label")
+    (row,) = run(*arguments).rows
+    assert (row["given_given_label"], row["given_label"], row["label"]) == ("1", "2", "space")

@@ -151,9 +151,12 @@ def _one_row(
 
 
 def _standard_input(encoding: str) -> str:
+    from maxdisc.sources.streams import require_encoding
+
+    require_encoding(encoding)
     try:
         return sys.stdin.buffer.read().decode(encoding)
-    except UnicodeDecodeError as error:
+    except UnicodeError as error:
         raise BadInputError(f"standard input: {error}; say another --encoding.") from None
 
 

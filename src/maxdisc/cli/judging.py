@@ -81,6 +81,7 @@ def _judged(model: LoadedModel, dataset: Dataset, skip_unlabelled: bool, speech:
     import numpy as np
 
     from maxdisc.cli.labelled import Unlabelled
+    from maxdisc.sources import nearest
 
     column = _label_column(model, dataset)
     unlabelled = Unlabelled(column, skip_unlabelled)
@@ -112,7 +113,8 @@ def _judged(model: LoadedModel, dataset: Dataset, skip_unlabelled: bool, speech:
         )
     if len(unknown) and not confusion[:n_classes].any():
         raise BadInputError(
-            f"no label in column {column!r} of {dataset.name} is known to the model, first {first!r}."
+            f"no label in column {column!r} of {dataset.name} is known to the model, first {first!r}"
+            f"{nearest(first, model.classes)}"
         )
     return _figures(confusion, model.classes, loss, unknown)
 
@@ -234,6 +236,7 @@ def report(
     written = form.value if form is not None else _by_name(output)
     from maxdisc.cli.labelled import read_labelled
     from maxdisc.cli.loaded import LoadedModel
+    from maxdisc.cli.remembered import file_names
 
     loaded = LoadedModel.of(model, text, label)
     dataset = loaded.dataset(data, data_format, encoding)
@@ -241,7 +244,7 @@ def report(
     rows = read_labelled(dataset, column, loaded.text, loaded.features, skip_unlabelled, speech)
     import maxdisc.report as reports
 
-    about = {**loaded.about, "data": sorted({Path(name).name for name in dataset.formats})}
+    about = {**loaded.about, "data": file_names(dataset.formats)}
     with speech.progress(f"evaluating {len(rows):,} rows"), rows.located():
         made = reports.evaluate(loaded.estimator, loaded.fitting(rows.X), rows.y, title=title, about=about)
         content = {"html": made.html, "md": made.markdown, "json": made.json}[written]()

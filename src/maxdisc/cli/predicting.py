@@ -126,8 +126,7 @@ class _Columns:
         self.probabilities = probabilities
         if probabilities:
             predicted += [(f"p_{label}", float) for label in model.classes]
-        taken = {name for name, _ in predicted}
-        given = [(f"given_{name}" if name in taken else name, str) for name in kept]
+        given = [(name, str) for name in _free_names(kept, {name for name, _ in predicted})]
         self.names = [name for name, _ in [*given, *predicted]]
         self.types = [kind for _, kind in [*given, *predicted]]
 
@@ -154,6 +153,17 @@ class _Columns:
         return ", ".join(
             f"{'no ' if is_text and not r.present else ''}{r.feature} {r.log_odds:+.2f}" for r in reasons
         )
+
+
+def _free_names(kept: list[str], taken: set[str]) -> list[str]:
+    """What columns are called beside those of the predictions."""
+    out = []
+    for name in kept:
+        free = name
+        while free in taken or (free != name and free in kept) or free in out:
+            free = f"given_{free}"
+        out.append(free)
+    return out
 
 
 def _kept(dataset: Dataset, patterns: list[str] | None) -> list[str]:

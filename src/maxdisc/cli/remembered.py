@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 
@@ -16,6 +17,18 @@ def remembered(about: dict[str, Any] | None) -> dict[str, Any]:
     {'label': 'topic', 'sources': ['train.csv']}
     """
     return {name: value for name, value in (about or {}).items() if _USUAL.get(name, _anything)(value)}
+
+
+def file_names(paths: Iterable[str]) -> list[str]:
+    """What the files are called, without where they were, as text even where a name is not.
+
+    Examples
+    --------
+    >>> from maxdisc.cli.remembered import file_names
+    >>> file_names(["parts/b.csv", "parts/a.csv"])
+    ['a.csv', 'b.csv']
+    """
+    return sorted({Path(path).name.encode("utf-8", "replace").decode() for path in paths})
 
 
 def _anything(_: Any) -> bool:
