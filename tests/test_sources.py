@@ -14,6 +14,7 @@ import threading
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -96,8 +97,8 @@ class TestFormats:
         pyarrow.parquet.write_table(table, path)
         (batch,) = Dataset([str(path)]).batches()
         assert batch.labels("kind").tolist() == ["a", None, "b"]
-        assert batch.labels("whole").tolist() == ["1", None, "3"]
-        assert batch.labels("yes").tolist() == ["true", "false", None]
+        assert batch.labels("whole").tolist() == ["1.0", None, "3.0"]
+        assert batch.labels("yes").tolist() == ["True", "False", None]
         numbers = batch.numbers(["whole", "yes", "many"])
         assert numbers["yes"].to_pylist() == [1.0, 0.0, None]
         assert numbers["many"].to_pylist() == [2.0**40, 0.0, -1.0]
@@ -132,7 +133,7 @@ class TestFormats:
         assert everything(tmp_path / "2.csv", tmp_path / "1.csv") == ROWS[2:] + ROWS[:2]
         parquet(tmp_path / "3.parquet", [{"size": 7.0, "kind": "new", "extra": 1, "body": "typed"}])
         rows = everything(tmp_path / "1.csv", tmp_path / "3.parquet", columns=["kind", "size"])
-        assert rows[-1]["size"] == "7"
+        assert rows[-1]["size"] == "7.0"
 
     def test_lines(self, tmp_path):
         path = write(tmp_path / "notes.txt", "one, two\nthree\r\n\nfour")
@@ -141,6 +142,21 @@ class TestFormats:
         ]
         path = write(tmp_path / "table.txt", "body,x\nfive,6\n")
         assert everything(path, text_column="body") == [{"body": "five", "x": "6"}]
+
+    def test_a_label_is_the_same_in_every_format(self, tmp_path):
+        frame = pd.DataFrame({"zero": [0.0, 1.5], "yes": [True, False], "count": [3, 4]})
+        frame.to_csv(tmp_path / "a.csv", index=False)
+        frame.to_parquet(tmp_path / "a.parquet")
+        frame.to_json(tmp_path / "a.jsonl", orient="records", lines=True)
+        rows = everything(tmp_path / "a.csv")
+        assert rows[0] == {"zero": "0.0", "yes": "True", "count": "3"}
+        assert everything(tmp_path / "a.parquet") == everything(tmp_path / "a.jsonl") == rows
+
+    def test_svmlight_with_tabs(self, tmp_path):
+        path = write(tmp_path / "a.svm", "+1\t1:0.5\t4:2\nham\t2:1 3:2\nspam\n")
+        (batch,) = Dataset([path]).batches()
+        assert batch.labels("label").tolist() == ["+1", "ham", "spam"]
+        assert batch.matrix.toarray().tolist() == [[0, 0.5, 0, 0, 2], [0, 0, 1, 2, 0], [0] * 5]
 
     def test_svmlight_keeps_labels_as_written_and_indices_as_columns(self, tmp_path):
         path = write(
@@ -414,3 +430,73 @@ def test_matrices_of_different_width_are_joined():
 
     parts = [sp.csr_array(np.eye(2)), sp.csr_array(np.ones((1, 4)))]
     assert joined(parts).toarray().tolist() == [[1, 0, 0, 0], [0, 1, 0, 0], [1, 1, 1, 1]]
+
+
+class TestRowsThatAreLeft:
+    def test_they_keep_their_numbers(self):
+        batch = Batch(pa.table({"x": ["1", "2", "3", "oops", "5"]}), "a.csv", 11)
+        some = batch.rows(np.array([False, True, False, True, True]))
+        assert some.where(0) == "a.csv row 12"
+        assert some.rows(np.array([False, False, True])).where(0) == "a.csv row 15"
+        with pytest.raises(SourceError, match=r"a\.csv row 14, column 'x': 'oops'"):
+            some.numbers(["x"])
+
+
+class TestQuotesInTheRowOfNames:
+    def test_a_stray_quote_is_part_of_a_name(self, tmp_path):
+        path = write(tmp_path / "a.csv", 'body,5" disk,topic\nsome words,1,a\nother words,2,b\n')
+        assert [row['5" disk'] for row in everything(path)] == ["1", "2"]
+
+    @pytest.mark.parametrize("names", ['"a ""b""\nc",d', 'd,"a\n"', '"",a', 'a,"b,""\n""c",d'])
+    def test_quoted_names_are_those_of_python(self, tmp_path, names):
+        path = write(tmp_path / "a.csv", names + "\n" + "1," * names.replace('b,"', 'b"').count(",") + "2\n")
+        expected = [" ".join(name.split()) for name in next(csv.reader(io.StringIO(names, newline="")))]
+        assert Dataset([path]).names == [name or f"column {i}" for i, name in enumerate(expected, 1)]
+
+    @pytest.mark.parametrize("rows", [3, 300_000])
+    def test_a_quote_that_never_ends(self, tmp_path, rows):
+        path = write(tmp_path / "a.csv", 'body,"topic\n' + "some words,a\n" * rows)
+        with pytest.raises(SourceError, match=r"a.csv, the row of names: a quote .* never ends"):
+            everything(path)
+
+
+class TestFoldersWithOtherThings:
+    def test_pipes_are_passed_over_and_links_followed(self, tmp_path):
+        write(tmp_path / "text", "elsewhere")
+        folder = tmp_path / "mail"
+        (folder / "ham").mkdir(parents=True)
+        write(folder / "ham" / "1.txt", "here")
+        (folder / "ham" / "2.txt").symlink_to(tmp_path / "text")
+        os.mkfifo(folder / "ham" / "3.txt")
+        assert [row["text"] for row in everything(folder)] == ["here", "elsewhere"]
+        assert len(Dataset([str(folder / "ham" / "*")], format="lines").places) == 2
+
+    def test_a_name_that_is_not_text(self, tmp_path):
+        (tmp_path / "mail").mkdir()
+        try:
+            Path(tmp_path / "mail" / os.fsdecode(b"caf\xe9.txt")).write_text("some words")
+        except OSError:
+            pytest.skip("this file system takes no such name")
+        with pytest.raises(SourceError, match="not UTF-8: rename it"):
+            everything(tmp_path / "mail")
+
+
+class TestFurtherGuesses:
+    def test_scripts_without_spaces_are_text(self):
+        bodies = [f"我们今天去公园看了很多美丽的花朵{i}" for i in range(6)]
+        table = pa.table(
+            {"body": bodies, "page": ["a" * 30 + str(i) for i in range(6)], "kind": ["甲", "乙"] * 3}
+        )
+        roles = guess_roles(Batch(table, "t.csv", 1))
+        assert (roles.text, roles.label) == ("body", "kind")
+
+    @pytest.mark.parametrize(
+        "nothing",
+        [["", "", "NA", ""], pa.nulls(4), pa.array([math.nan] * 4), pa.array([None] * 4, pa.int64())],
+    )
+    def test_an_empty_column_is_no_feature(self, nothing):
+        table = pa.table({"x": [1.5, 2.5, 3.5, 4.5], "gap": nothing, "kind": ["a", "b", "a", "b"]})
+        roles = guess_roles(Batch(table, "t.csv", 1))
+        assert roles.features == ("x",)
+        assert roles.left_out == (("gap", "it holds nothing in the first rows"),)
+        assert guess_roles(Batch(table, "t.csv", 1), features=["gap", "x"]).features == ("x", "gap")

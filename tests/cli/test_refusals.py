@@ -56,6 +56,24 @@ BAD_DATA = {
     "svmlight": (lambda d: write(d, "1 1:2\n-1 1:oops\n", "a.svm"), [], "row 2: '1:oops' is not index:value"),
     "JSON": (lambda d: write(d, '{"a": 1}\n{"a": 2,,}\n', "a.jsonl"), [], "row 2 is not JSON"),
     "encoding": (lambda d: write(d, TEXT), ["--encoding", "latin-x"], "there is no encoding 'latin-x'"),
+    "encoding that is not of text": (lambda d: write(d, TEXT), ["--encoding", "hex"], "no encoding 'hex'"),
+    "half a character": (
+        lambda d: write(d, '{"a": "x", "b": 1}\n{"a": "\\ud800", "b": 2}\n', "a.jsonl"),
+        [],
+        "a.jsonl row 2 has half a character, \\ud800",
+    ),
+    "a number of many digits": (
+        lambda d: write(d, '{"a": ' + "9" * 5000 + "}\n", "a.jsonl"),
+        [],
+        "a.jsonl row 1 has a number of thousands of digits",
+    ),
+    "documents as labels": (
+        lambda d: write(d, TEXT + "short," + "long " * 300 + "\n"),
+        [],
+        "row 13: a label of 1,499 characters; is 'topic' the column of text?",
+    ),
+    "n-grams in superscript": (lambda d: write(d, TEXT), ["--ngrams", "²,²"], "--ngrams takes two numbers"),
+    "not a number": (lambda d: write(d, TEXT), ["--min-df", "nan"], "--min-df takes a number, got 'nan'"),
     "twice": (lambda d: write(d, "x,x,y\n1,2,a\n3,4,b\n5,6,a\n7,8,b\n"), [], "more than one column 'x'"),
     "folds": (lambda d: write(d, TEXT), ["--folds", "some"], "--folds takes holdout, hash, or a number"),
     "n-grams": (lambda d: write(d, TEXT), ["--ngrams", "one"], "--ngrams takes two numbers"),
@@ -116,6 +134,39 @@ def test_input_is_never_output(run, files, tmp_path):
     assert data.read_bytes() == (files / "test.csv").read_bytes()
 
 
+@pytest.mark.parametrize("named", ["parts/*.csv", "parts"])
+@pytest.mark.parametrize("command", ["fit", "predict", "report"])
+def test_input_of_a_glob_or_a_folder_is_never_output(run, files, tmp_path, command, named):
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    for name in ("a.csv", "b.csv"):
+        write(parts, (files / "test.csv").read_bytes(), name)
+    data, model = tmp_path / named, files / "topics.maxdisc"
+    before = {
+        "fit": ["fit", data],
+        "predict": ["predict", model, data],
+        "report": ["report", model, "--data", data],
+    }
+    done = run(*before[command], "-o", parts / "b.csv", "--force")
+    assert_refused(done, "is both input and output")
+    assert (parts / "b.csv").read_bytes() == (files / "test.csv").read_bytes()
+
+
+def test_documents_model_and_stop_words_are_never_output(run, files, tmp_path):
+    for kind in ("ham", "spam"):
+        (tmp_path / "mail" / kind).mkdir(parents=True)
+        write(tmp_path / "mail" / kind, f"some words about {kind}", "1.txt")
+    output = tmp_path / "mail" / "ham" / "1.txt"
+    assert_refused(run("fit", tmp_path / "mail", "-o", output, "--force"), "is both input and output")
+    model = write(tmp_path, (files / "topics.maxdisc").read_bytes(), "model.csv")
+    done = run("predict", model, files / "test.csv", "-o", model, "--force")
+    assert_refused(done, "is both input and output")
+    assert model.read_bytes() == (files / "topics.maxdisc").read_bytes()
+    words = write(tmp_path, "the and", "words.txt")
+    done = run("fit", files / "train.csv", "--stop-words", words, "-o", words, "--force")
+    assert_refused(done, "is both input and output")
+
+
 def test_a_bad_row_far_down_leaves_the_old_predictions(run, files, tmp_path, monkeypatch):
     monkeypatch.setattr("maxdisc.sources.delimited.BATCH_BYTES", 500)
     data = tmp_path / "data.csv"
@@ -173,6 +224,19 @@ def test_a_text_where_the_model_wants_a_number(run, files, tmp_path):
     rows[10] = rows[10].replace("3.1", "tall")
     done = run("predict", files / "iris.maxdisc", write(tmp_path, "\n".join(rows)))
     assert_refused(done, "row 10, column 'sepal_w': 'tall' is not a number")
+
+
+def test_rows_that_are_left_out_still_count(run, tmp_path):
+    rows = [f"{i},{'' if i <= 10 else 'ab'[i % 2]}" for i in range(1, 60)]
+    rows[30] = "oops,a"
+    data = write(tmp_path, "x,kind\n" + "\n".join(rows) + "\n")
+    done = run("fit", data, "--label", "kind", "--skip-unlabelled", "-o", tmp_path / "m")
+    assert_refused(done, "row 31, column 'x': 'oops' is not a number")
+
+
+def test_explain_refuses_an_encoding_that_is_not_of_text(run, files):
+    done = run("explain", files / "topics.maxdisc", "-", "--encoding", "hex", stdin=b"00")
+    assert_refused(done, "there is no encoding 'hex'")
 
 
 def test_evaluate_needs_labels_it_knows(run, files, tmp_path):

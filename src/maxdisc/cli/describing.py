@@ -6,7 +6,7 @@ from typing import Any
 
 from maxdisc.cli.failures import BadInputError, command
 from maxdisc.cli.options import JsonOption, ModelArgument
-from maxdisc.cli.speech import results, say_json, size_of
+from maxdisc.cli.speech import say_facts, say_json, size_of
 
 
 @command
@@ -29,40 +29,40 @@ def info(model: ModelArgument, json: JsonOption = False) -> None:
 
 
 def _show_info(facts: dict[str, Any]) -> None:
-    from rich.table import Table
-    from rich.text import Text
+    from maxdisc.cli.remembered import remembered
+    from maxdisc.wording import counted, shortened
 
-    from maxdisc.wording import counted, shortened, visible
-
-    classifier = facts["steps"][-1]
-    about = facts["about"] or {}
-    is_text = facts["steps"][0]["kind"] == "vectorizer"
+    about = remembered(facts["about"])
     changed = _unusual(facts["steps"])
     lines = [
         ("file", f"{facts['file']}, {size_of(facts['bytes'])}, format {facts['format']}"),
         ("written by", f"maxdisc {facts['maxdisc']}"),
-        ("kind", "text" if is_text else "table"),
-        (
-            "classes",
-            f"{len(classifier['classes'])}: {shortened(', '.join(map(str, classifier['classes'])), 160)}",
-        ),
-        (
-            "words" if is_text else "features",
-            f"{classifier['n_selected']:,} kept of {classifier['n_features']:,}",
-        ),
+        *_learnt(facts["steps"]),
         ("settings", ", ".join(f"{k}={v}" for k, v in changed.items()) or "all as usual"),
-        ("goes on learning", "yes" if classifier["moments"] else "no (written with --no-moments)"),
     ]
     if "rows" in about:
-        sources = shortened(", ".join(map(str, about.get("sources", []))), 160)
-        lines.insert(2, ("fitted on", f"{counted(about['rows'], 'row')} of {sources}"))
-    lines += [(f"{role} column", visible(about[role])) for role in ("text", "label") if about.get(role)]
+        sources = shortened(", ".join(about.get("sources", [])), 160)
+        lines.insert(2, ("fitted on", counted(about["rows"], "row") + (f" of {sources}" if sources else "")))
+    lines += [(f"{role} column", about[role]) for role in ("text", "label") if about.get(role)]
     largest = sorted(facts["tensors"].items(), key=lambda item: -item[1]["bytes"])[:3]
     lines.append(("largest parts", ", ".join(f"{name} {size_of(t['bytes'])}" for name, t in largest)))
-    table = Table.grid(padding=(0, 2))
-    for name, value in lines:
-        table.add_row(Text(name, style="bold"), Text(value))
-    results().print(table)
+    say_facts(lines)
+
+
+def _learnt(steps: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """What kind of model it is, and how much it knows."""
+    from maxdisc.wording import shortened
+
+    last, is_text = steps[-1], steps[0]["kind"] == "vectorizer"
+    if last["kind"] == "vectorizer":
+        return [("kind", "words alone, without a classifier"), ("words", f"{last['n_features']:,}")]
+    classes = shortened(", ".join(map(str, last["classes"])), 160)
+    return [
+        ("kind", "text" if is_text else "table"),
+        ("classes", f"{len(last['classes'])}: {classes}"),
+        ("words" if is_text else "features", f"{last['n_selected']:,} kept of {last['n_features']:,}"),
+        ("goes on learning", "yes" if last["moments"] else "no (written with --no-moments)"),
+    ]
 
 
 def _unusual(steps: list[dict[str, Any]]) -> dict[str, Any]:

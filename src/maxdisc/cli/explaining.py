@@ -18,7 +18,7 @@ from maxdisc.cli.options import (
     ModelArgument,
     TextOption,
 )
-from maxdisc.cli.speech import marked, results, say_json
+from maxdisc.cli.speech import marked, readable, results, say_json
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -151,9 +151,12 @@ def _one_row(
 
 
 def _standard_input(encoding: str) -> str:
+    from maxdisc.sources.streams import require_encoding
+
+    require_encoding(encoding)
     try:
         return sys.stdin.buffer.read().decode(encoding)
-    except UnicodeDecodeError as error:
+    except UnicodeError as error:
         raise BadInputError(f"standard input: {error}; say another --encoding.") from None
 
 
@@ -222,14 +225,7 @@ def _coloured(line: str, pattern: Any, lower: bool, loud: dict[str, float]) -> T
         word = found.group(0)
         odds = loud.get(word.lower() if lower else word, 0.0)
         if odds:
-            out.append(_readable(shown[end : found.start()]))
+            out.append(readable(shown[end : found.start()]))
             out.append(visible(word), style="bold green" if odds > 0 else "red")
             end = found.end()
-    return out.append(_readable(shown[end:]))
-
-
-def _readable(text: str) -> str:
-    """Text without anything that moves the cursor; spaces stay as they are."""
-    from maxdisc.wording import visible
-
-    return "".join(c if c.isprintable() else visible(c) or " " for c in text)
+    return out.append(readable(shown[end:]))

@@ -81,6 +81,7 @@ def _judged(model: LoadedModel, dataset: Dataset, skip_unlabelled: bool, speech:
     import numpy as np
 
     from maxdisc.cli.labelled import Unlabelled
+    from maxdisc.sources import nearest
 
     column = _label_column(model, dataset)
     unlabelled = Unlabelled(column, skip_unlabelled)
@@ -112,7 +113,8 @@ def _judged(model: LoadedModel, dataset: Dataset, skip_unlabelled: bool, speech:
         )
     if len(unknown) and not confusion[:n_classes].any():
         raise BadInputError(
-            f"no label in column {column!r} of {dataset.name} is known to the model, first {first!r}."
+            f"no label in column {column!r} of {dataset.name} is known to the model, first {first!r}"
+            f"{nearest(first, model.classes)}"
         )
     return _figures(confusion, model.classes, loss, unknown)
 
@@ -165,6 +167,8 @@ def _show(facts: dict[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from maxdisc.wording import visible
+
     out = results()
     out.print(
         Text.assemble(
@@ -182,7 +186,7 @@ def _show(facts: dict[str, Any]) -> None:
     ordered = sorted(facts["classes"], key=lambda c: -c["rows"])
     for c in ordered[:_MOST_CLASSES]:
         figures = ["-" if c[k] is None else f"{c[k]:.3f}" for k in ("precision", "recall", "f1")]
-        table.add_row(Text(c["label"]), f"{c['rows']:,}", *figures)
+        table.add_row(Text(visible(c["label"])), f"{c['rows']:,}", *figures)
     out.print(table)
     if len(ordered) > _MOST_CLASSES:
         out.print(f"and {len(ordered) - _MOST_CLASSES} smaller classes: --json shows all of them")
@@ -228,10 +232,11 @@ def report(
     maxdisc report topics.maxdisc --data test.csv -o report.md
     """
     speech = Speech(quiet)
-    require_writable(output, force, [model, *(Path(argument) for argument in data)])
+    require_writable(output, force, data, data_format, [model])
     written = form.value if form is not None else _by_name(output)
     from maxdisc.cli.labelled import read_labelled
     from maxdisc.cli.loaded import LoadedModel
+    from maxdisc.cli.remembered import file_names
 
     loaded = LoadedModel.of(model, text, label)
     dataset = loaded.dataset(data, data_format, encoding)
@@ -239,7 +244,7 @@ def report(
     rows = read_labelled(dataset, column, loaded.text, loaded.features, skip_unlabelled, speech)
     import maxdisc.report as reports
 
-    about = {**loaded.about, "data": sorted({Path(name).name for name in dataset.formats})}
+    about = {**loaded.about, "data": file_names(dataset.formats)}
     with speech.progress(f"evaluating {len(rows):,} rows"), rows.located():
         made = reports.evaluate(loaded.estimator, loaded.fitting(rows.X), rows.y, title=title, about=about)
         content = {"html": made.html, "md": made.markdown, "json": made.json}[written]()

@@ -16,6 +16,7 @@ from maxdisc.cli.speech import Speech
 from maxdisc.matrices import Booleans, Matrix
 from maxdisc.sources import Batch, Dataset, joined
 
+_LONGEST_LABEL = 1000
 _ROW = re.compile(r"\brow (\d+)\b")
 
 
@@ -103,17 +104,24 @@ def read_labelled(
                 if part.matrix is not None
                 else part.numbers(features)
             )
+            _require_short(y[kept], label, part)
             labels.append(y[kept])
             origin.append((batch.source, batch.first_row + np.flatnonzero(kept)))
             n_rows += len(batch)
             tell(n_rows, dataset.done_bytes)
     unlabelled.settle(dataset.name, n_rows, speech)
     known: npt.NDArray[np.str_] = np.concatenate(labels).astype(np.str_)
-    classes = np.unique(known)
-    if len(classes) < 2:
-        only = f"only one class, {str(classes[0])!r}" if len(classes) else "no labels"
-        raise BadInputError(f"column {label!r} of {dataset.name} has {only}: a classifier needs two or more.")
     return LabelledRows(joined(parts), known, origin)
+
+
+def _require_short(labels: npt.NDArray[np.object_], column: str, batch: Batch) -> None:
+    """Raise ``BadInputError`` for documents in place of labels: in memory each would be as long as any."""
+    longest = max(range(len(labels)), key=lambda row: len(labels[row]), default=None)
+    if longest is not None and len(labels[longest]) > _LONGEST_LABEL:
+        raise BadInputError(
+            f"{batch.where(longest)}: a label of {len(labels[longest]):,} characters; is {column!r} the "
+            "column of text? Say which one holds the labels with --label."
+        )
 
 
 class Unlabelled:

@@ -14,6 +14,7 @@ from maxdisc.classifier import MaxDiscClassifier
 from maxdisc.cli.evidence import Reason, loudest
 from maxdisc.cli.failures import BadInputError
 from maxdisc.cli.labelled import as_wide, located_in
+from maxdisc.cli.remembered import remembered
 from maxdisc.fitted import FittedModel
 from maxdisc.matrices import Floats, Matrix, is_sparse
 from maxdisc.sources import Batch, Dataset, nearest
@@ -54,7 +55,7 @@ class LoadedModel:
         if not path.exists():
             raise BadInputError(f"{path} does not exist: fit writes a model file with -o.")
         estimator = load(path)
-        about = describe(path).get("about") or {}
+        about = remembered(describe(path)["about"])
         fitted = FittedModel.of(estimator)
         if fitted.before is None and text is not None:
             raise BadInputError(f"{path} is a model of numbers: --text is for models of documents.")

@@ -6,25 +6,73 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from maxdisc.cli.failures import BadInputError
 
+if TYPE_CHECKING:
+    from maxdisc.sources.places import Place
 
-def require_writable(output: Path, force: bool, inputs: Sequence[Path | None] = ()) -> None:
-    """Raise ``BadInputError`` for an output that must not or cannot be written."""
+
+def require_writable(
+    output: Path,
+    force: bool,
+    data: Sequence[str] = (),
+    format: str | None = None,  # noqa: A002
+    files: Sequence[Path] = (),
+) -> None:
+    """Raise ``BadInputError`` for an output that must not or cannot be written.
+
+    Parameters
+    ----------
+    output : Path
+        The file to write.
+    force : bool
+        Whether it may replace another one.
+    data : sequence of str
+        Files, folders and globs of rows that are read: none of them is replaced, whatever ``force`` says.
+    format : str, optional
+        What the data is, where that was said: a folder may be one document in each file.
+    files : sequence of Path
+        Other files that are read, such as a model.
+    """
     if output.is_dir():
         raise BadInputError(f"{output} is a folder: name a file.")
     if not output.parent.is_dir():
         raise BadInputError(f"{output.parent} is not a folder: make it first.")
     if not output.exists():
         return
-    if any(path is not None and path.exists() and output.samefile(path) for path in inputs):
+    if _is_read(output, data, format, files):
         raise BadInputError(f"{output} is both input and output: name another output.")
     if not output.is_file():
         raise BadInputError(f"{output} is not a file that can be replaced: name another output.")
     if not force:
         raise BadInputError(f"{output} exists: replace it with --force, or name another output.")
+
+
+def _is_read(output: Path, data: Sequence[str], format: str | None, files: Sequence[Path]) -> bool:  # noqa: A002
+    """Whether a file that exists is among those that are read."""
+    from maxdisc.sources.places import SourceError, find_places
+
+    if any(path.exists() and output.samefile(path) for path in files):
+        return True
+    for argument in data:
+        try:
+            places = find_places([argument], format)
+        except SourceError:
+            continue  # whoever reads it says what is wrong with it
+        if any(_holds(place, output) for place in places):
+            return True
+    return False
+
+
+def _holds(place: Place, output: Path) -> bool:
+    if place.path is None:
+        return False
+    if place.format == "folder":
+        names = (output.resolve(), output.parent.resolve() / output.name)
+        return any(name.is_relative_to(place.path.resolve()) for name in names)
+    return output.samefile(place.path)
 
 
 @contextmanager

@@ -85,15 +85,13 @@ def predict(
     speech = Speech(quiet)
     target = path_of(output)
     if target is not None:
-        require_writable(target, force, [Path(argument) for argument in data])
+        require_writable(target, force, data, None if format is None else format.value, [model])
     from maxdisc.cli.loaded import LoadedModel
     from maxdisc.sources import format_to_write, open_sink
 
     form = format_to_write(target, "jsonl" if json else None)
     loaded = LoadedModel.of(model, text)
     dataset = loaded.dataset(data, None if format is None else format.value, encoding)
-    if target is not None:
-        require_writable(target, force, [place.path for place in dataset.places])
     shape = _Columns(loaded, _kept(dataset, keep), explain, probabilities, form == "jsonl")
     _note_guesses(dataset, format is not None, speech)
     n_rows = 0
@@ -128,8 +126,7 @@ class _Columns:
         self.probabilities = probabilities
         if probabilities:
             predicted += [(f"p_{label}", float) for label in model.classes]
-        taken = {name for name, _ in predicted}
-        given = [(f"given_{name}" if name in taken else name, str) for name in kept]
+        given = [(name, str) for name in _free_names(kept, {name for name, _ in predicted})]
         self.names = [name for name, _ in [*given, *predicted]]
         self.types = [kind for _, kind in [*given, *predicted]]
 
@@ -156,6 +153,17 @@ class _Columns:
         return ", ".join(
             f"{'no ' if is_text and not r.present else ''}{r.feature} {r.log_odds:+.2f}" for r in reasons
         )
+
+
+def _free_names(kept: list[str], taken: set[str]) -> list[str]:
+    """What columns are called beside those of the predictions."""
+    out = []
+    for name in kept:
+        free = name
+        while free in taken or (free != name and free in kept) or free in out:
+            free = f"given_{free}"
+        out.append(free)
+    return out
 
 
 def _kept(dataset: Dataset, patterns: list[str] | None) -> list[str]:

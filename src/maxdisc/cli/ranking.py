@@ -70,7 +70,11 @@ def _show_ranking(model: LoadedModel, rows: list[dict[str, Any]], label: str | N
     out = results()
     kept, of = model.classifier.n_selected_, model.classifier.n_features_in_
     what = "words" if model.text is not None else "features"
-    title = f"what sets {label} apart from all other classes" if label else f"{kept:,} {what} kept of {of:,}"
+    title = (
+        f"what sets {visible(label)} apart from all other classes"
+        if label
+        else f"{kept:,} {what} kept of {of:,}"
+    )
     out.print(Text(title, style="bold"), soft_wrap=True)
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("", justify="right", style="dim")

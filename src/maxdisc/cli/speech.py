@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import (
     BarColumn,
     Progress,
@@ -21,6 +21,8 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 
 from maxdisc.wording import visible
@@ -31,12 +33,48 @@ _WIDE = 200
 
 def results() -> Console:
     """Where people read results."""
-    return Console(width=None if sys.stdout.isatty() else _WIDE, highlight=False)
+    return _Results(width=None if sys.stdout.isatty() else _WIDE, highlight=False)
+
+
+class _Results(Console):
+    """A console on which no text, whoever wrote it, can move the cursor or hide what stands around it."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment("\n".join(map(readable, segment.text.split("\n"))), segment.style)
+
+
+def readable(text: str) -> str:
+    """A line without anything that moves the cursor; spaces stay as they are.
+
+    Examples
+    --------
+    >>> from maxdisc.cli.speech import readable
+    >>> readable("a  bright " + chr(27) + "[31m red")
+    'a  bright �[31m red'
+    """
+    return text if text.isprintable() else "".join(c if c.isprintable() else visible(c) or " " for c in text)
+
+
+def say_facts(facts: Iterable[tuple[str, str]]) -> None:
+    """Names and what belongs to them, a line each, on standard output."""
+    table = Table.grid(padding=(0, 2))
+    for name, value in facts:
+        table.add_row(Text(name, style="bold"), Text(visible(value)))
+    results().print(table)
 
 
 def say_json(facts: dict[str, Any]) -> None:
     """One object on standard output, for machines."""
-    print(json.dumps(facts, ensure_ascii=False, indent=2))
+    text = json.dumps(facts, ensure_ascii=False, indent=2)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # the name of a file need not be UTF-8
+        text = json.dumps(facts, indent=2)
+    print(text)
 
 
 def say_failure(text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
@@ -29,7 +30,8 @@ from maxdisc.cli.options import (
     TextOption,
 )
 from maxdisc.cli.outputs import require_writable
-from maxdisc.cli.speech import Speech, results, say_json, size_of
+from maxdisc.cli.remembered import file_names
+from maxdisc.cli.speech import Speech, say_facts, say_json, size_of
 
 if TYPE_CHECKING:
     from maxdisc.cli.labelled import LabelledRows
@@ -145,7 +147,7 @@ def fit(
     """
     started = time.perf_counter()
     speech = Speech(quiet)
-    require_writable(output, force, [Path(argument) for argument in data])
+    require_writable(output, force, data, _value(format), [Path(stop_words)] if stop_words else [])
     learning = {
         "family": family.value,
         "n_features": _number_or_word(n_features, "--n-features", ("auto", "all")),
@@ -168,6 +170,7 @@ def fit(
     dataset = Dataset(data, format=_value(format), encoding=encoding, text_column=text, label_column=label)
     roles = guess_roles(dataset.preview(), label, text, features or (), exclude or ())
     rows = read_labelled(dataset, roles.label, roles.text, roles.features, skip_unlabelled, speech)
+    _require_two_classes(rows, roles.label, dataset.name)
     _note_roles(roles, rows, speech)
     speech.say_notes(done=False)
     with speech.progress(f"fitting {len(rows):,} rows"):
@@ -178,6 +181,15 @@ def fit(
     speech.say_notes()
     facts = _facts(model, roles, rows, output, time.perf_counter() - started)
     say_json(facts) if json else _show(facts)
+
+
+def _require_two_classes(rows: LabelledRows, column: str, source: str) -> None:
+    classes = set(rows.y.tolist())
+    if len(classes) < 2:
+        only = ", ".join(map(repr, classes))
+        raise BadInputError(
+            f"column {column!r} of {source} has only one class, {only}: a classifier needs two or more."
+        )
 
 
 def _fitted(rows: LabelledRows, roles: Roles, learning: dict[str, Any], words: dict[str, Any]) -> Any:
@@ -200,7 +212,7 @@ def _about(roles: Roles, rows: LabelledRows, formats: dict[str, str]) -> dict[st
     about: dict[str, Any] = {
         "label": roles.label,
         "rows": len(rows),
-        "sources": sorted({Path(name).name for name in formats})[:100],
+        "sources": file_names(formats)[:100],
         "formats": sorted(set(formats.values())),
     }
     if roles.text is not None:
@@ -239,9 +251,6 @@ def _facts(model: Any, roles: Roles, rows: LabelledRows, output: Path, seconds: 
 
 
 def _show(facts: dict[str, Any]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
     noun = "words" if facts["kind"] == "text" else "features"
     lines = [
         ("rows", f"{facts['rows']:,} in {facts['classes']} classes"),
@@ -252,10 +261,7 @@ def _show(facts: dict[str, Any]) -> None:
         on = "held-out rows" if facts["folds"] == 1 else f"{facts['folds']} folds"
         lines.append(("accuracy", f"{accuracy:.1%} ± {error:.1%} on {on}"))
     lines.append(("model", f"{facts['model']}, {size_of(facts['bytes'])}, in {facts['seconds']:.1f} s"))
-    table = Table.grid(padding=(0, 2))
-    for name, value in lines:
-        table.add_row(Text(name, style="bold"), Text(value))
-    results().print(table)
+    say_facts(lines)
 
 
 def _note_roles(roles: Roles, rows: LabelledRows, speech: Speech) -> None:
@@ -295,16 +301,26 @@ def _number_or_word(written: str, flag: str, words: tuple[str, ...] = (), real: 
     if written in words:
         return written
     try:
-        return float(written) if real or not written.lstrip("+-").isdigit() else int(written)
+        number = float(written)
+        if math.isfinite(number):
+            return number if real or not written.strip().lstrip("+-").isdecimal() else int(written)
     except ValueError:
-        raise BadInputError(f"{flag} takes {', '.join([*words, 'or a number'])}, got {written!r}.") from None
+        pass
+    raise BadInputError(
+        f"{flag} takes {', '.join([*words, 'or a number' if words else 'a number'])}, got {_brief(written)}."
+    )
 
 
 def _ngrams(written: str) -> tuple[int, int]:
     low, _, high = written.replace("-", ",").partition(",")
-    if not (low.strip().isdigit() and (high or low).strip().isdigit()):
-        raise BadInputError(f"--ngrams takes two numbers, such as 1,2, got {written!r}.")
-    return int(low), int(high or low)
+    try:
+        return int(low), int(high or low)
+    except ValueError:
+        raise BadInputError(f"--ngrams takes two numbers, such as 1,2, got {_brief(written)}.") from None
+
+
+def _brief(written: str) -> str:
+    return repr(written if len(written) <= 40 else written[:40] + "...")
 
 
 def _stop_words(written: str | None) -> Any:

@@ -37,7 +37,7 @@ class Opened:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Consecutive rows of one file.
+    """Rows of one file, consecutive unless some were left out.
 
     Parameters
     ----------
@@ -49,6 +49,8 @@ class Batch:
             The number of the first row in its file; rows count from 1, without the row of names.
         matrix : sparse matrix, optional
             The numbers, where the file holds them so (svmlight).
+        row_numbers : ndarray of shape (n,), optional
+            The numbers of the rows in their file, where some between them were left out.
 
     Examples
     --------
@@ -63,13 +65,15 @@ class Batch:
     source: str
     first_row: int
     matrix: Matrix | None = None
+    row_numbers: npt.NDArray[np.intp] | None = None
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
     def where(self, row: int) -> str:
         """How a message calls a row of this batch."""
-        return f"{self.source} row {self.first_row + row}"
+        number = self.first_row + row if self.row_numbers is None else self.row_numbers[row]
+        return f"{self.source} row {number}"
 
     def strings(self, column: str) -> list[str | None]:
         """Cells as text; None where there is nothing at all."""
@@ -91,9 +95,13 @@ class Batch:
         return pa.table(arrays, names=list(columns))
 
     def rows(self, kept: npt.NDArray[np.bool_]) -> Batch:
-        """Some of the rows; messages then count from the first of them."""
+        """Some of the rows; messages call them as before."""
         matrix = None if self.matrix is None else self.matrix[kept]
-        return Batch(self.table.filter(pa.array(kept)), self.source, self.first_row, matrix)
+        numbers = self.row_numbers
+        if numbers is None:
+            numbers = np.arange(self.first_row, self.first_row + len(self))
+        table = self.table.filter(pa.array(kept))
+        return Batch(table, self.source, self.first_row, matrix, numbers[kept])
 
 
 def joined(parts: Sequence[Any]) -> Any:

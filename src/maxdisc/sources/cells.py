@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -34,9 +33,10 @@ def strings(column: Any, name: str, where: Callable[[int], str]) -> list[str | N
     array = _plain(column)
     kind = array.type
     if pa.types.is_floating(kind):
-        return [None if v is None or v != v else _as_written(v) for v in array.to_pylist()]
+        # As pandas writes them to CSV: a label is the same in every format.
+        return [None if v is None or v != v else repr(v) for v in array.to_pylist()]
     if pa.types.is_boolean(kind):
-        return [None if v is None else str(v).lower() for v in array.to_pylist()]
+        return [None if v is None else str(v) for v in array.to_pylist()]
     if pa.types.is_nested(kind):
         raise SourceError(f"column {name!r} holds a {kind} in each cell, not text.")
     return list(as_text(array, name, where).to_pylist())
@@ -163,8 +163,3 @@ def _plain(column: Any) -> pa.Array:
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     return array
-
-
-def _as_written(value: float) -> str:
-    """A whole number without its fraction: integers become floats where a column has gaps."""
-    return str(int(value)) if np.isfinite(value) and value == int(value) else repr(value)

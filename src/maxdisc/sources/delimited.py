@@ -16,6 +16,9 @@ from maxdisc.sources.places import SourceError
 from maxdisc.sources.streams import BATCH_BYTES, Stream, decoded
 
 _SHOWN = 40
+# Names in quotes may go on over lines, but not for ever.
+_QUOTED_NAMES = 2**20
+_OPENS, _TAB_OPENS = re.compile(rb'(?:^|[,;|\t])"'), re.compile(rb'(?:^|\t)"')
 # What pyarrow says of a ragged row. Its handler for such rows would be simpler, but fails where they are not
 # UTF-8.
 _RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", re.DOTALL)
@@ -27,7 +30,7 @@ def open_delimited(stream: Stream, columns: Collection[str] | None = None, tabs:
     Cells come as bytes: what they mean, and whether they are UTF-8, is settled column by column, where the
     row can still be told.
     """
-    header = _header_record(stream)
+    header = _header_record(stream, _TAB_OPENS if tabs else _OPENS)
     delimiter = "\t" if tabs else _delimiter(header)
     text = decoded(header, f"{stream.name}, the row of names")
     try:
@@ -39,7 +42,7 @@ def open_delimited(stream: Stream, columns: Collection[str] | None = None, tabs:
     return Opened(names, _tables(stream, names, wanted, delimiter))
 
 
-def _header_record(stream: Stream) -> bytes:
+def _header_record(stream: Stream, opens: re.Pattern[bytes]) -> bytes:
     """The first line that is not blank; quoted names may go on over several."""
     with stream.trouble():
         record = b""
@@ -47,14 +50,39 @@ def _header_record(stream: Stream) -> bytes:
             record = stream.bytes.readline(BATCH_BYTES).removeprefix(codecs.BOM_UTF8)
             if not record:
                 raise SourceError(f"{stream.name} is empty.")
-        while record.count(b'"') % 2 and (more := stream.bytes.readline(BATCH_BYTES)):
-            record += more
+        lines, quoted, left = [record], _ends_quoted(record, opens), _QUOTED_NAMES
+        while quoted:
+            more = stream.bytes.readline(left)
+            left -= len(more)
+            if not more or left <= 0:
+                raise SourceError(
+                    f'{stream.name}, the row of names: a quote (") begins a name and never ends: close it.'
+                )
+            lines.append(more)
+            quoted = _ends_quoted(more, opens, quoted=True)
+        record = b"".join(lines)
     # Old Macs ended lines with a carriage return alone; then this is the whole file.
     if record.count(b"\r") > 1 and not record.endswith(b"\n"):
         raise SourceError(
             f"{stream.name} ends its lines with a carriage return alone: convert it to newlines."
         )
     return record
+
+
+def _ends_quoted(line: bytes, opens: re.Pattern[bytes], quoted: bool = False) -> bool:
+    """Whether a quoted cell goes on after the line; a quote opens one only where a cell begins."""
+    at = 0
+    while True:
+        if quoted:
+            end = line.find(b'"', at)
+            if end < 0:
+                return True
+            doubled = line[end + 1 : end + 2] == b'"'
+            quoted, at = doubled, end + 1 + doubled
+        elif found := opens.search(line, at):
+            quoted, at = True, found.end()
+        else:
+            return False
 
 
 def _delimiter(header: bytes) -> str:

@@ -44,7 +44,8 @@ def _files_below(folder: Path) -> list[Path]:
     for parent, folders, names in os.walk(folder):
         folders[:] = [f for f in folders if not f.startswith(".")]
         files += [Path(parent, name) for name in names if not name.startswith(".")]
-    return sorted(files, key=lambda path: path.parts)
+    # A pipe or a device would keep the reader waiting; a link to nowhere is named when it is opened.
+    return sorted((f for f in files if f.is_file() or not f.exists()), key=lambda path: path.parts)
 
 
 def _file_tables(folder: Path, files: list[Path], encoding: str) -> Iterator[pa.Table]:
@@ -56,6 +57,8 @@ def _file_tables(folder: Path, files: list[Path], encoding: str) -> Iterator[pa.
         data = path.read_bytes()
         texts.append(_text(data, path, encoding))
         relative = path.relative_to(folder)
+        if not _is_text(str(relative)):
+            raise SourceError(f"{path}: the name of this file is not UTF-8: rename it.")
         labels.append(relative.parts[0] if len(relative.parts) > 1 else None)
         names.append(str(relative))
         size += len(data)
@@ -63,6 +66,15 @@ def _file_tables(folder: Path, files: list[Path], encoding: str) -> Iterator[pa.
             strings = (pa.array(values, pa.string()) for values in (texts, labels, names))
             yield pa.table(dict(zip((TEXT, LABEL, FILE), strings, strict=True)))
             texts, labels, names, size = [], [], [], 0
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name is text; the system takes any bytes."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _text(data: bytes, path: Path, encoding: str) -> str:

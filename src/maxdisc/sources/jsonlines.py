@@ -58,12 +58,29 @@ def _record(line: bytes, where: str) -> dict[str, Any]:
         raise SourceError(f"{where} is not JSON: {error.msg} at character {error.colno}.") from None
     except RecursionError:
         raise SourceError(f"{where} is nested too deeply.") from None
+    except ValueError:  # Python reads integers only up to some length
+        raise SourceError(f"{where} has a number of thousands of digits: write it as text.") from None
     if not isinstance(record, dict):
         raise SourceError(f"{where}: expected a JSON object in braces, got {text.strip()[:40]!r}.")
+    if r"\ud" in text or r"\uD" in text:
+        _require_characters(record, where)
     return record
+
+
+def _require_characters(record: dict[str, Any], where: str) -> None:
+    """Raise ``SourceError`` if an escape stands for half a character: no file of text can hold that."""
+    try:
+        json.dumps(record, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = ord(error.object[error.start])
+        raise SourceError(
+            f"{where} has half a character, \\u{half:04x}: correct it where the file was written."
+        ) from None
 
 
 def _written(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
+    if isinstance(value, bool):
+        return str(value)
     return json.dumps(value, ensure_ascii=False)

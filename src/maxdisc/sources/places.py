@@ -94,7 +94,9 @@ def _named_by(argument: str, asked: str | None) -> Iterable[Place]:
     if path.exists():
         return [_file(path, asked)]
     if glob.has_magic(argument):
-        found = [Path(name) for name in sorted(glob.glob(argument, recursive=True))]
+        # Pipes and devices are read only where they are named: they may keep the reader waiting for ever.
+        matches = map(Path, sorted(glob.glob(argument, recursive=True)))
+        found = [path for path in matches if path.is_file() or path.is_dir()]
         if not found:
             raise SourceError(f"no file matches {argument!r}.")
         return [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,13 @@ ID_NAMES = ("id", "index", "idx", "row", "rowid", "row_id", "unnamed: 0", "colum
 MOSTLY = 0.9
 _FEW = 50
 _LISTED = 8
+_UNUSED = {
+    "text": "it holds text",
+    "empty": "it holds nothing in the first rows",
+    "other": "it holds no numbers",
+}
+# Some words in a row of Thai, Lao, Burmese, Khmer, Japanese or Chinese, which put no space between them.
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]{5}")
 
 
 @dataclass(frozen=True)
@@ -30,8 +38,8 @@ class Column:
     ----------
     name : str
         Its name.
-    kind : {"number", "text", "other"}
-        What can be made of it; a column without any value counts as numbers.
+    kind : {"number", "text", "empty", "other"}
+        What can be made of it.
     n_distinct : int
         Distinct values among the first rows.
     n_rows : int
@@ -39,7 +47,7 @@ class Column:
     length : float
         Mean number of characters.
     spaced : bool
-        Whether most of the values have a space.
+        Whether most of the values have a space, or are in a script that does without.
     whole : bool
         Whether all its numbers are integers.
     """
@@ -168,7 +176,7 @@ def described(batch: Batch, position: int, name: str) -> Column:
         array = array.dictionary_decode()
         kind = array.type
     if pa.types.is_null(kind):
-        return Column(name, "number", 0, len(array))
+        return Column(name, "empty", 0, len(array))
     if is_written(kind):
         text = as_text(array, name, batch.where)
         values = parsed(text)
@@ -183,7 +191,7 @@ def described(batch: Batch, position: int, name: str) -> Column:
                 len(set(words)),
                 len(array),
                 float(np.mean([len(w) for w in words])),
-                sum(" " in w.strip() for w in words) > len(words) / 2,
+                sum(" " in w.strip() or bool(_UNSPACED.search(w)) for w in words) > len(words) / 2,
             )
     elif pa.types.is_boolean(kind) or pa.types.is_integer(kind):
         values = (
@@ -194,6 +202,8 @@ def described(batch: Batch, position: int, name: str) -> Column:
     else:
         return Column(name, "other", 0, len(array))
     there = np.asarray(values.drop_null(), dtype=np.float64)
+    if np.isnan(there).all():
+        return Column(name, "empty", 0, len(array))
     with np.errstate(invalid="ignore"):
         whole = bool(len(there)) and bool((there == np.rint(there)).all())
     return Column(name, "number", len(np.unique(there)), len(array), whole=whole)
@@ -231,9 +241,7 @@ def _features(columns: Sequence[Column], wanted: Sequence[str]) -> tuple[list[st
         elif column.kind == "number":
             used.append(column.name)
         else:
-            left_out.append(
-                (column.name, "it holds text" if column.kind == "text" else "it holds no numbers")
-            )
+            left_out.append((column.name, _UNUSED[column.kind]))
     return used, left_out
 
 

@@ -188,10 +188,10 @@ class _Recoded(io.RawIOBase):
 
 
 def require_encoding(encoding: str) -> None:
-    """Raise ``SourceError`` for an encoding that Python does not know."""
+    """Raise ``SourceError`` for an encoding that Python does not know, or that is not of text."""
     try:
-        codecs.lookup(encoding)
-    except LookupError:
+        "".encode(encoding)
+    except (LookupError, UnicodeError):
         raise SourceError(f"there is no encoding {encoding!r}: try utf-8, latin-1 or cp1252.") from None
 
 

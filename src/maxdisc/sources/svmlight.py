@@ -32,8 +32,9 @@ def open_svmlight(stream: Stream) -> Opened:
 def _tables(stream: Stream) -> Iterator[tuple[pa.Table, Matrix]]:
     first_row = 1
     for lines in line_blocks(stream):
-        split = [line.split(b"#", 1)[0].strip().partition(b" ") for line in lines]
-        kept = [(label, cells) for label, _, cells in split if label]
+        # The label ends at any white space: many programs write tabs.
+        split = [line.split(b"#", 1)[0].split(None, 1) for line in lines]
+        kept = [(parts[0], b"".join(parts[1:])) for parts in split if parts]
         if not kept:
             continue
         labels = [
