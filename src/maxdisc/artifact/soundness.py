@@ -11,6 +11,7 @@ from maxdisc.divergences import FeatureRanking
 from maxdisc.matrices import blocks
 from maxdisc.moments import ClassMoments
 from maxdisc.selection import SelectionPath
+from maxdisc.threads import in_threads
 
 
 def require_sound(
@@ -53,18 +54,20 @@ def _is_distribution(values: Array) -> bool:
 def _is_normalised(decision: LinearDecision) -> bool:
     """Whether baselines are the log-partitions of the weights, which must then be natural parameters."""
     n_statistics, n_classes, n_columns = decision.weights.shape
-    # Small blocks: a model that is mapped into memory should not be doubled by looking at it.
-    for block in blocks(n_columns, 4 * n_statistics * n_classes, cells=2**18):
+
+    def right(block: slice) -> bool:
         weights, baseline = decision.weights[:, :, block], decision.baseline[:, block]
-        gap = decision.family.log_partition(weights)
-        gap -= baseline
-        if np.abs(gap, out=gap).max() <= 1e-6:
-            continue
-        size = 1 + np.abs(baseline) + np.abs(weights).sum(axis=0)
-        silent = ~(weights.any(axis=(0, 1)) | baseline.any(axis=0))
-        if not (silent | (gap <= 1e-6 * size)).all():
-            return False
-    return True
+        with np.errstate(all="ignore"):
+            gap = decision.family.log_partition(weights)
+            gap -= baseline
+            if np.abs(gap, out=gap).max() <= 1e-6:
+                return True
+            size = 1 + np.abs(baseline) + np.abs(weights).sum(axis=0)
+            silent = ~(weights.any(axis=(0, 1)) | baseline.any(axis=0))
+            return bool((silent | (gap <= 1e-6 * size)).all())
+
+    # Small blocks: a model that is mapped into memory should not be doubled by looking at it.
+    return all(in_threads(right, list(blocks(n_columns, 4 * n_statistics * n_classes, cells=2**18))))
 
 
 def _is_path(path: SelectionPath, n_features: int) -> bool:
