@@ -52,7 +52,13 @@ def _is_distribution(values: Array) -> bool:
 
 
 def _is_normalised(decision: LinearDecision) -> bool:
-    """Whether baselines are the log-partitions of the weights, which must then be natural parameters."""
+    """Whether baselines are the log-partitions of the weights, which must then be natural parameters.
+
+    Only of families that translate are weights ever read as natural parameters again; of the others any
+    finite numbers make a decision.
+    """
+    if not decision.family.translates:
+        return True
     n_statistics, n_classes, n_columns = decision.weights.shape
 
     def right(block: slice) -> bool:
