@@ -229,7 +229,7 @@ class CompiledTerms:
         self._ends = np.zeros(2**15 + 1, dtype=np.int64)
         self._pool = np.empty(2**18, dtype=np.uint8)
         self._usage = np.zeros((2**15, 3), dtype=np.int64)
-        # Nobody can prepare words that all fall into one slot.
+        # Words that fall into one slot here fall into others elsewhere, unless somebody tried very hard.
         self._seed = np.uint64(secrets.randbits(64))
         self._fold = _folded_bytes(rule.lowercase)
         self._scratch = np.empty((2, 0), dtype=np.int32)

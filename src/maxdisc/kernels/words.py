@@ -29,9 +29,8 @@ SPACE = np.uint8(32)
 
 @inlined
 def _mixed(state: Any, byte: Any) -> Any:
-    """One step of FNV-1a, and the upper bits back into the lower, so that all bits of the seed count."""
-    state = (state ^ np.uint64(byte)) * PRIME
-    return state ^ (state >> np.uint64(29))
+    """One step of FNV-1a."""
+    return (state ^ np.uint64(byte)) * PRIME
 
 
 @inlined
