@@ -101,7 +101,7 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ learning
 
-    def fit(self, raw_documents: Iterable[str], y: Any = None) -> Self:  # noqa: ARG002
+    def fit(self, raw_documents: Iterable[str], y: Any = None) -> Self:
         """Learn the vocabulary.
 
         Parameters
@@ -119,7 +119,7 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
         self._learn(raw_documents, keep=False)
         return self
 
-    def fit_transform(self, raw_documents: Iterable[str], y: Any = None) -> Matrix:  # noqa: ARG002
+    def fit_transform(self, raw_documents: Iterable[str], y: Any = None) -> Matrix:
         """Learn the vocabulary and return the scaled counts; the same as ``fit``, then ``transform``.
 
         Parameters
@@ -290,7 +290,7 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ names
 
-    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:  # noqa: ARG002
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
         """The terms, by column.
 
         Parameters

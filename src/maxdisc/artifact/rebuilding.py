@@ -139,6 +139,7 @@ class Shelf:
         return model
 
     def _classifier(self, model: MaxDiscClassifier, fitted: Node) -> MaxDiscClassifier:
+        # An abstract class will do for isinstance, which the type of a type cannot say.
         family = self._known(fitted["family"], Family, "family")  # type: ignore[type-abstract]
         smoothing = self._known(fitted["smoothing"], Smoothing, "smoothing")
         divergence = decoded(fitted["divergence"], self.functions)

@@ -34,13 +34,13 @@ _SHOWN_CHARACTERS = 1500
 def explain(
     model: ModelArgument,
     document: Annotated[
-        Optional[str],  # noqa: UP045
+        Optional[str],
         typer.Argument(
             metavar="[TEXT]", help="The document itself; - reads standard input.", show_default=False
         ),
     ] = None,
     data: Annotated[
-        Optional[str],  # noqa: UP045
+        Optional[str],
         typer.Option("--data", metavar="FILE", help="The file that holds the row.", rich_help_panel=DATA),
     ] = None,
     row: Annotated[
@@ -54,13 +54,13 @@ def explain(
         ),
     ] = 1,
     text: TextOption = None,
-    format: FormatOption = None,  # noqa: A002
+    format: FormatOption = None,
     encoding: EncodingOption = "utf-8",
     n: Annotated[
         int, typer.Option("-n", metavar="N", min=1, help="How many features.", rich_help_panel=OUTPUT)
     ] = 12,
     against: Annotated[
-        Optional[str],  # noqa: UP045
+        Optional[str],
         typer.Option(
             "--against",
             metavar="LABEL",
@@ -119,7 +119,7 @@ def _one_row(
     document: str | None,
     data: str | None,
     row: int,
-    format: Format | None,  # noqa: A002
+    format: Format | None,
     encoding: str,
 ) -> tuple[str, Any, dict[str, float]]:
     """Where the row is from, what the model takes, and the probability of each class."""

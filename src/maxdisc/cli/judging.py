@@ -38,7 +38,7 @@ def evaluate(
     model: ModelArgument,
     data: DataArgument,
     min_accuracy: Annotated[
-        Optional[float],  # noqa: UP045
+        Optional[float],
         typer.Option(
             "--min-accuracy",
             metavar="A",
@@ -50,7 +50,7 @@ def evaluate(
     ] = None,
     text: TextOption = None,
     label: LabelOption = None,
-    format: FormatOption = None,  # noqa: A002
+    format: FormatOption = None,
     encoding: EncodingOption = "utf-8",
     skip_unlabelled: SkipUnlabelledOption = False,
     json: JsonOption = False,
@@ -203,17 +203,17 @@ def report(
         Path, typer.Option("--output", "-o", metavar="OUT", help="The report.", rich_help_panel=OUTPUT)
     ],
     form: Annotated[
-        Optional[ReportFormat],  # noqa: UP045
+        Optional[ReportFormat],
         typer.Option("--format", help="By default what OUT ends in, else html.", rich_help_panel=OUTPUT),
     ] = None,
     title: Annotated[
-        Optional[str],  # noqa: UP045
+        Optional[str],
         typer.Option("--title", help="Of the report.", rich_help_panel=OUTPUT),
     ] = None,
     text: TextOption = None,
     label: LabelOption = None,
     data_format: Annotated[
-        Optional[str],  # noqa: UP045
+        Optional[str],
         typer.Option(
             "--data-format", help="What the data is, if its name does not say.", rich_help_panel=DATA
         ),

@@ -83,7 +83,7 @@ class LoadedModel:
         """The columns that it needs to predict."""
         return [self.text] if self.text is not None else self.features
 
-    def dataset(self, data: list[str], format: str | None, encoding: str) -> Dataset:  # noqa: A002
+    def dataset(self, data: list[str], format: str | None, encoding: str) -> Dataset:
         """The rows to use it on, refused at once if they lack what it needs."""
         dataset = Dataset(
             data, format=format, encoding=encoding, text_column=self.text, label_column=self.label

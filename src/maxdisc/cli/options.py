@@ -74,18 +74,18 @@ ModelArgument = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A model file, as fit writes it.", show_default=False)
 ]
 FormatOption = Annotated[
-    Optional[Format],  # noqa: UP045  # Typer reads it at run time
+    Optional[Format],
     typer.Option("--format", help="What the data is, if its name does not say.", rich_help_panel=DATA),
 ]
 EncodingOption = Annotated[
     str, typer.Option("--encoding", help="Of text files, such as latin-1.", rich_help_panel=DATA)
 ]
 TextOption = Annotated[
-    Optional[str],  # noqa: UP045
+    Optional[str],
     typer.Option("--text", metavar="COL", help="The column that holds the documents.", rich_help_panel=DATA),
 ]
 LabelOption = Annotated[
-    Optional[str],  # noqa: UP045
+    Optional[str],
     typer.Option("--label", metavar="COL", help="The column that holds the labels.", rich_help_panel=DATA),
 ]
 SkipUnlabelledOption = Annotated[

@@ -18,7 +18,7 @@ def require_writable(
     output: Path,
     force: bool,
     data: Sequence[str] = (),
-    format: str | None = None,  # noqa: A002
+    format: str | None = None,
     files: Sequence[Path] = (),
 ) -> None:
     """Raise ``BadInputError`` for an output that must not or cannot be written.
@@ -50,7 +50,7 @@ def require_writable(
         raise BadInputError(f"{output} exists: replace it with --force, or name another output.")
 
 
-def _is_read(output: Path, data: Sequence[str], format: str | None, files: Sequence[Path]) -> bool:  # noqa: A002
+def _is_read(output: Path, data: Sequence[str], format: str | None, files: Sequence[Path]) -> bool:
     """Whether a file that exists is among those that are read."""
     from maxdisc.sources.places import SourceError, find_places
 

@@ -34,7 +34,7 @@ def predict(
     model: ModelArgument,
     data: DataArgument,
     output: Annotated[
-        Optional[Path],  # noqa: UP045
+        Optional[Path],
         typer.Option(
             "--output",
             "-o",
@@ -54,7 +54,7 @@ def predict(
         typer.Option("--probabilities", help="Add the probability of every class.", rich_help_panel=OUTPUT),
     ] = False,
     keep: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        Optional[list[str]],
         typer.Option(
             "--keep",
             metavar="COLS",
@@ -63,7 +63,7 @@ def predict(
         ),
     ] = None,
     text: TextOption = None,
-    format: FormatOption = None,  # noqa: A002
+    format: FormatOption = None,
     encoding: EncodingOption = "utf-8",
     force: ForceOption = False,
     json: Annotated[

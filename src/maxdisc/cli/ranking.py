@@ -21,7 +21,7 @@ def rank(
         int, typer.Option("-n", metavar="N", min=1, help="How many features.", rich_help_panel=OUTPUT)
     ] = 20,
     label: Annotated[
-        Optional[str],  # noqa: UP045
+        Optional[str],
         typer.Option(
             "--class",
             metavar="LABEL",

@@ -50,7 +50,7 @@ def fit(
     text: TextOption = None,
     label: LabelOption = None,
     features: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        Optional[list[str]],
         typer.Option(
             "--features",
             metavar="COLS",
@@ -59,10 +59,10 @@ def fit(
         ),
     ] = None,
     exclude: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        Optional[list[str]],
         typer.Option("--exclude", metavar="COLS", help="Columns to leave out.", rich_help_panel=DATA),
     ] = None,
-    format: FormatOption = None,  # noqa: A002
+    format: FormatOption = None,
     encoding: EncodingOption = "utf-8",
     skip_unlabelled: SkipUnlabelledOption = False,
     family: Annotated[
@@ -95,7 +95,7 @@ def fit(
         typer.Option(help="Of word counts; length: to the mean document.", rich_help_panel=TEXT),
     ] = Scale.length,
     stop_words: Annotated[
-        Optional[str],  # noqa: UP045
+        Optional[str],
         typer.Option(
             metavar="WORDS", help="english, or a file with a word on each line.", rich_help_panel=TEXT
         ),
@@ -111,7 +111,7 @@ def fit(
         str, typer.Option(metavar="N", help="Greatest number, or share, of documents.", rich_help_panel=TEXT)
     ] = "1.0",
     max_features: Annotated[
-        Optional[int],  # noqa: UP045
+        Optional[int],
         typer.Option(min=1, help="Keep only the most frequent words.", rich_help_panel=TEXT),
     ] = None,
     ngrams: Annotated[
@@ -292,7 +292,7 @@ def _some(names: Any, shown: int = 5) -> str:
     return ", ".join(names[:shown]) + more
 
 
-def _value(format: Format | None) -> str | None:  # noqa: A002
+def _value(format: Format | None) -> str | None:
     return None if format is None else format.value
 
 

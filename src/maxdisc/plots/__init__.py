@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 try:
-    import matplotlib  # noqa: F401
+    import matplotlib  # noqa: F401  # asked for once, here, with the way out
 except ImportError as error:
     raise ImportError("maxdisc.plots needs matplotlib: pip install 'maxdisc[plots]'") from error
 

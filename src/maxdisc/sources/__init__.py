@@ -8,7 +8,7 @@ from __future__ import annotations
 
 try:
     import pyarrow  # noqa: F401  # asked for once, here, with the way out
-except ImportError as error:  # pragma: no cover  # tests have it
+except ImportError as error:
     raise ImportError("reading files needs pyarrow: pip install 'maxdisc[cli]'") from error
 
 from maxdisc.sources.batches import Batch, joined

@@ -57,7 +57,7 @@ class Dataset:
         self,
         arguments: Sequence[str],
         *,
-        format: str | None = None,  # noqa: A002
+        format: str | None = None,
         encoding: str = "utf-8",
         text_column: str | None = None,
         label_column: str | None = None,

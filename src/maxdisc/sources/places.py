@@ -62,7 +62,7 @@ class Place:
         return self.path.stat().st_size if self.path is not None and self.path.is_file() else 0
 
 
-def find_places(arguments: Sequence[str], format: str | None = None) -> list[Place]:  # noqa: A002
+def find_places(arguments: Sequence[str], format: str | None = None) -> list[Place]:
     """The files, folders and streams that arguments name: paths, globs, ``-``.
 
     Parameters

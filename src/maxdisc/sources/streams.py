@@ -87,7 +87,7 @@ class Stream:
         if self._raw.seekable() and not self.compressed:
             return self._raw
         # It goes when it is closed, together with the stream.
-        self._copy = tempfile.TemporaryFile()  # noqa: SIM115
+        self._copy = tempfile.TemporaryFile()  # noqa: SIM115  # it lives as long as the stream
         with self.trouble():
             shutil.copyfileobj(self.bytes, self._copy)
         self._copy.seek(0)
