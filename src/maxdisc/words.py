@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, islice
+from itertools import chain
+from threading import Lock
 from typing import Any, Protocol
 
 import numpy as np
@@ -227,8 +228,8 @@ class CompiledTerms:
         self._slots = np.full(2**16, EMPTY)
         self._hashes = np.empty(2**15, dtype=np.uint64)
         self._ends = np.zeros(2**15 + 1, dtype=np.int64)
-        self._pool = np.empty(2**18, dtype=np.uint8)
-        self._usage = np.zeros((2**15, 3), dtype=np.int64)
+        self._pool = np.zeros(2**15, dtype=np.uint64)
+        self._usage = np.zeros((2**15, 4), dtype=np.uint64)
         # Words that fall into one slot here fall into others elsewhere, unless somebody tried very hard.
         self._seed = np.uint64(secrets.randbits(64))
         self._fold = _folded_bytes(rule.lowercase)
@@ -246,8 +247,7 @@ class CompiledTerms:
             self._scratch = np.empty((2, room), dtype=np.int32)
         indices, counts = self._scratch
         indptr = np.zeros(len(starts), dtype=np.int64)
-        tokens = np.empty(int(np.diff(starts).max(initial=0)) // 2 + 2, dtype=np.int32)
-        self._usage[: self._n, 2] = 0
+        self._usage[: self._n, 3] = 0
         done = 0
         while done < len(documents):
             self._make_room(int(starts[done + 1] - starts[done]), high)
@@ -271,7 +271,6 @@ class CompiledTerms:
                 indptr,
                 indices,
                 counts,
-                tokens,
             )
         filled = indptr[-1]
         return Counts(indptr, indices[:filled].copy(), counts[:filled].copy())
@@ -282,9 +281,8 @@ class CompiledTerms:
         self._hashes = _grown(self._hashes, terms)
         self._ends = _grown(self._ends, terms + 1)
         self._usage = _grown(self._usage, terms)
-        self._pool = _grown(
-            self._pool, 2 * int(self._ends[self._n]) + (length + 1) * (high * (high + 1) // 2 + 1)
-        )
+        room = 2 * int(self._ends[self._n]) + (length + 1) * (high * (high + 1) // 2 + 1)
+        self._pool = _grown(self._pool, room // 8 + 4)
         if self._slots.size < 2 * terms:
             from maxdisc.kernels.words import EMPTY, refill
 
@@ -294,33 +292,30 @@ class CompiledTerms:
     def _take(self, terms: Sequence[bytes]) -> Integers:
         """Numbers of terms given as bytes; new ones are added."""
         ends = np.r_[0, np.cumsum([len(term) for term in terms], dtype=np.int64)]
-        return self._number(np.frombuffer(b"".join(terms), dtype=np.uint8), ends)
+        return self._number(_in_groups(b"".join(terms)), ends)
 
-    def _number(self, pool: npt.NDArray[np.uint8], ends: npt.NDArray[np.int64]) -> Integers:
+    def _number(self, pool: npt.NDArray[np.uint64], ends: npt.NDArray[np.int64]) -> Integers:
         from maxdisc.kernels.words import number_terms
 
         self._make_room(2 * len(ends) + int(ends[-1]), 1)
         numbers = np.empty(len(ends) - 1, dtype=np.intp)
-        known = self._n
-        self._n = number_terms(
-            pool, ends, self._seed, self._slots, self._hashes, self._ends, self._pool, known, numbers
-        )
-        self._usage[known : self._n] = 0
+        table = (self._slots, self._hashes, self._ends, self._pool, self._usage)
+        self._n = number_terms(pool, ends, self._seed, *table, self._n, numbers)
         return numbers
 
     def merge(self, other: CompiledTerms) -> Integers:
         """Take in another's terms and their use; returns the numbers they have here."""
         numbers = self._number(other._pool, other._ends[: other._n + 1])
-        self._usage[numbers, :2] += other._usage[: other._n, :2]
+        self._usage[numbers, 1:3] += other._usage[: other._n, 1:3]
         return numbers
 
     @property
     def n_documents(self) -> Integers:
-        return self._usage[: self._n, 0]
+        return self._usage[: self._n, 1].view(np.int64)
 
     @property
     def n_times(self) -> Integers:
-        return self._usage[: self._n, 1]
+        return self._usage[: self._n, 2].view(np.int64)
 
     def strings(self, numbers: Integers | None = None) -> list[str]:
         from maxdisc.kernels.words import lines
@@ -375,6 +370,11 @@ def _word_characters(text: str) -> npt.NDArray[np.uint8]:
     return out
 
 
+def _in_groups(text: bytes) -> npt.NDArray[np.uint64]:
+    """Bytes in groups of 8, with zeros behind them."""
+    return np.frombuffer(text + bytes(16 - len(text) % 8), dtype=np.uint64)
+
+
 def _grown(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
     """The array, or a copy with room for ``size`` entries and more."""
     if len(array) >= size:
@@ -384,16 +384,16 @@ def _grown(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
     return out
 
 
-def byte_order(pool: npt.NDArray[np.uint8], ends: npt.NDArray[np.int64]) -> Integers:
-    """The order of byte strings ``pool[ends[i]:ends[i + 1]]``, which is that of their code points.
+def byte_order(pool: npt.NDArray[np.uint64], ends: npt.NDArray[np.int64]) -> Integers:
+    """The order of byte strings, which is that of their code points.
 
-    By the first 8 bytes as a number, the next 8 where those agree, and as strings where all 16 do.
+    String i is bytes ``ends[i]`` to ``ends[i + 1]`` of ``pool``, where they stand in groups of 8. By the first 8 bytes as a number, the next 8 where those agree, and as strings where all 16 do.
 
     Examples
     --------
     >>> import numpy as np
     >>> from maxdisc.words import byte_order
-    >>> byte_order(np.frombuffer(b"beaab", dtype=np.uint8), np.array([0, 2, 3, 5]))
+    >>> byte_order(np.frombuffer(b"beaab...", dtype=np.uint64), np.array([0, 2, 3, 5]))
     array([1, 2, 0])
     """
     from maxdisc.kernels.words import leading_bytes
@@ -408,9 +408,10 @@ def byte_order(pool: npt.NDArray[np.uint8], ends: npt.NDArray[np.int64]) -> Inte
     same[same] = keys[order[1:][same], 1] == keys[order[:-1][same], 1]
     # Runs of equal heads: from where `same` begins to one past where it ends.
     edges = np.flatnonzero(np.diff(np.r_[False, same, False].astype(np.int8)))
+    text = pool.view(np.uint8)
     for start, stop in zip(edges[::2].tolist(), (edges[1::2] + 1).tolist(), strict=True):
         run = order[start:stop]
-        run[:] = sorted(run.tolist(), key=lambda i: pool[ends[i] : ends[i + 1]].tobytes())
+        run[:] = sorted(run.tolist(), key=lambda i: text[ends[i] : ends[i + 1]].tobytes())
     return order
 
 
@@ -471,17 +472,25 @@ def count_words(documents: Iterable[str], rule: WordRule, keep: bool = True) -> 
 def _count_in_threads(
     batches: Iterator[list[str]], rule: WordRule, keep: bool
 ) -> tuple[CompiledTerms, list[Counts]]:
-    """Every thread counts into terms of its own; they are merged in the end."""
+    """Every thread counts into terms of its own, batch after batch; they are merged in the end."""
     tables = [CompiledTerms(rule) for _ in range(n_threads())]
-    rounds: list[list[Counts]] = []
-    while some := list(islice(batches, len(tables))):
-        counted = in_threads(lambda job: job[0].count(job[1]), list(zip(tables, some, strict=False)))
-        if keep:
-            rounds.append(counted)
+    numbered, lock = enumerate(batches), Lock()
+
+    def lane(table: CompiledTerms) -> dict[int, Counts]:
+        counted = {}
+        while True:
+            with lock:
+                number, batch = next(numbered, (0, None))
+            if batch is None:
+                return counted
+            counts = table.count(batch)
+            if keep:
+                counted[number] = counts
+
+    lanes = in_threads(lane, tables)
     terms = tables[0]
-    numbers = [None, *(terms.merge(table) for table in tables[1:])]
-    return terms, [
-        counts if new is None else counts.renumbered(new)
-        for counted in rounds
-        for counts, new in zip(counted, numbers, strict=False)
-    ]
+    by_batch = dict(lanes[0])
+    for table, counted in zip(tables[1:], lanes[1:], strict=True):
+        numbers = terms.merge(table)
+        by_batch.update({number: counts.renumbered(numbers) for number, counts in counted.items()})
+    return terms, [by_batch[number] for number in sorted(by_batch)]

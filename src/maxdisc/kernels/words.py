@@ -5,10 +5,15 @@ A table of terms is five arrays that only their owner (:class:`maxdisc.words.Com
 ``slots``   term number and upper half of its hash, or EMPTY; a power of two of them, at most half full
 ``hashes``  hash of each term, for when the slots become too few
 ``ends``    term t is ``pool[ends[t]:ends[t + 1]]``
-``pool``    the bytes of all terms, one after the other, with room for what is being read
-``usage``   for each term: rows it occurs in, times it occurs, and one past where its latest count stands
+``pool``    the bytes of all terms, one after the other, in groups of 8
+``usage``   for each term: its first 8 bytes, rows it occurs in, times it occurs, and one past where its
+            latest count stands
 
 A kernel that might run out of room in the next document returns before it; the caller makes room and goes on.
+
+Text is looked at 8 bytes at a time where it can be: most words are no longer, and are then compared and
+hashed as one number. All words of a document are looked up together, step by step: memory is then waited for
+once for many words, and what a processor would have to guess is left out of the loops.
 """
 
 from __future__ import annotations
@@ -19,76 +24,194 @@ import numpy as np
 
 from maxdisc.kernels.compiling import inlined, kernel
 
-PRIME = np.uint64(0x100000001B3)
+FACTOR = np.uint64(0x9E3779B97F4A7C15)
 EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
 TAG = np.uint64(0xFFFFFFFF00000000)
 NUMBER = np.uint64(0x00000000FFFFFFFF)
 ONE = np.uint64(1)
 SPACE = np.uint8(32)
 
+# The columns of ``usage``.
+HEAD, IN_ROWS, TIMES, LATEST = range(4)
+
 
 @inlined
-def _mixed(state: Any, byte: Any) -> Any:
-    """One step of FNV-1a."""
-    return (state ^ np.uint64(byte)) * PRIME
+def _eight(words: Any, at: Any) -> Any:
+    """The 8 bytes from byte ``at`` on, the first of them lowest; ``words`` are bytes in groups of 8."""
+    group, shift = at >> np.uint64(3), (at & np.uint64(7)) << np.uint64(3)
+    return (words[group] >> shift) | ((words[group + ONE] << ONE) << (np.uint64(63) - shift))
+
+
+@inlined
+def _head(words: Any, start: Any, size: Any) -> Any:
+    """The first 8 bytes of a term, or all of a shorter one with zeros behind it."""
+    half = (np.uint64(8) - min(size, np.uint64(8))) << np.uint64(2)
+    # In two steps: a number cannot be shifted by all of its 64 bits at once.
+    return _eight(words, start) & ((EMPTY >> half) >> half)
+
+
+@inlined
+def _mixed(state: Any, eight: Any) -> Any:
+    state = (state ^ eight) * FACTOR
+    return state ^ (state >> np.uint64(32))
+
+
+@inlined
+def _hashed(words: Any, start: Any, size: Any, head: Any, seed: Any) -> Any:
+    """The hash of a term of ``size`` bytes, 8 of them at a step."""
+    state = _mixed(seed, head)
+    done = np.uint64(8)
+    while done < size:
+        state = _mixed(state, _head(words, start + done, size - done))
+        done += np.uint64(8)
+    return state * FACTOR
+
+
+@inlined
+def _slot(state: Any, mask: Any) -> Any:
+    return (state ^ (state >> np.uint64(32))) & mask
+
+
+@inlined
+def _same_tail(words: Any, start: Any, others: Any, at: Any, size: Any) -> Any:
+    """Whether two terms of ``size`` bytes agree behind their heads."""
+    done = np.uint64(8)
+    while done < size:
+        if _head(words, start + done, size - done) != _head(others, at + done, size - done):
+            return False
+        done += np.uint64(8)
+    return True
 
 
 @inlined
 def _number(
-    slots: Any, hashes: Any, ends: Any, pool: Any, n_terms: Any, start: Any, stop: Any, state: Any
+    slots: Any,
+    hashes: Any,
+    ends: Any,
+    pool: Any,
+    usage: Any,
+    n_terms: Any,
+    words: Any,
+    start: Any,
+    size: Any,
+    seed: Any,
 ) -> Any:
-    """The number of the term ``pool[start:stop]``, which is ``n_terms`` if it was new and is now known."""
+    """The number of the term at byte ``start`` of ``words``; ``n_terms`` if it was new and is now known."""
+    head = _head(words, start, size)
+    state = _hashed(words, start, size, head, seed)
     mask = np.uint64(slots.size - 1)
     tag = state & TAG
-    slot = (state ^ (state >> np.uint64(32))) & mask
+    slot = _slot(state, mask)
     while True:
         entry = slots[slot]
         if entry == EMPTY:
+            begin = np.uint64(ends[n_terms])
+            pool_bytes, word_bytes = pool.view(np.uint8), words.view(np.uint8)
+            for k in range(size):
+                pool_bytes[begin + k] = word_bytes[start + k]
             slots[slot] = tag | np.uint64(n_terms)
             hashes[n_terms] = state
-            ends[n_terms + 1] = stop
+            ends[n_terms + 1] = begin + size
+            usage[n_terms, HEAD] = head
+            usage[n_terms, IN_ROWS] = 0
+            usage[n_terms, TIMES] = 0
+            usage[n_terms, LATEST] = 0
             return np.uint64(n_terms)
-        if entry & TAG == tag:
-            term = entry & NUMBER
+        term = entry & NUMBER
+        # A head of less than 8 bytes, which ends in a zero, is the whole term.
+        if entry & TAG == tag and usage[term, HEAD] == head:
             at = np.uint64(ends[term])
-            if np.uint64(ends[term + np.uint64(1)]) - at == stop - start:
-                k = start
-                while k < stop and pool[k] == pool[at]:
-                    k += np.uint64(1)
-                    at += np.uint64(1)
-                if k == stop:
-                    return term
-        slot = (slot + np.uint64(1)) & mask
+            if size < np.uint64(8) or (
+                np.uint64(ends[term + ONE]) - at == size and _same_tail(words, start, pool, at, size)
+            ):
+                return term
+        slot = (slot + ONE) & mask
+
+
+@inlined
+def _look_up_short(
+    slots: Any,
+    usage: Any,
+    words: Any,
+    begins: Any,
+    sizes: Any,
+    n_words: Any,
+    seed: Any,
+    heads: Any,
+    found: Any,
+) -> None:
+    """Numbers of the words of less than 8 bytes that stand in the first slot they can; EMPTY for others."""
+    mask = np.uint64(slots.size - 1)
+    for i in range(n_words):
+        start, size = np.uint64(begins[i]), np.uint64(sizes[i])
+        heads[i] = _head(words, start, size)
+        found[i] = _hashed(words, start, min(size, np.uint64(8)), heads[i], seed)
+    for i in range(n_words):
+        entry = slots[_slot(found[i], mask)]
+        found[i] = entry & NUMBER if entry & TAG == found[i] & TAG else EMPTY
+    for i in range(n_words):
+        maybe = found[i] if found[i] != EMPTY else np.uint64(0)
+        right = (usage[maybe, HEAD] == heads[i]) & (found[i] != EMPTY) & (sizes[i] < 8)
+        found[i] = maybe if right else EMPTY
 
 
 @inlined
 def _counted(term: Any, row: Any, filled: Any, usage: Any, indices: Any, counts: Any) -> Any:
     """Count a term once more in the row that began at ``row``; returns where the row now ends."""
-    at = usage[term, 2]
-    usage[term, 1] += 1
-    if at > row:
-        counts[np.uint64(at - 1)] += 1
-        return filled
-    usage[term, 0] += 1
-    usage[term, 2] = filled + 1
-    indices[np.uint64(filled)] = term
-    counts[np.uint64(filled)] = 1
-    return filled + 1
+    latest = usage[term, LATEST]
+    new = np.uint64(latest <= row)
+    at = filled if new else latest - ONE
+    before = np.int32(0) if new else counts[at]
+    indices[at] = term
+    counts[at] = before + np.int32(1)
+    usage[term, IN_ROWS] += new
+    usage[term, TIMES] += ONE
+    usage[term, LATEST] = at + ONE
+    return filled + new
 
 
 @inlined
-def _code_point(text: Any, i: Any) -> Any:
-    """The code point that starts at byte i of valid UTF-8, and its number of bytes."""
-    lead = np.int64(text[i])
-    second = np.int64(text[i + ONE]) & 0x3F
-    if lead < 0xE0:
-        return ((lead & 0x1F) << 6) | second, 2
-    third = np.int64(text[i + ONE + ONE]) & 0x3F
-    if lead < 0xF0:
-        return ((lead & 0x0F) << 12) | (second << 6) | third, 3
-    return ((lead & 0x07) << 18) | (second << 12) | (third << 6) | (
-        np.int64(text[i + np.uint64(3)]) & 0x3F
-    ), 4
+def _blank_what_ends_words(text: Any, start: Any, stop: Any, is_word: Any, folded: Any) -> None:
+    """Put 0 for the characters beyond ASCII that do not belong to words."""
+    i = start
+    while i < stop:
+        lead = np.int64(text[i])
+        size = 1 if lead < 0xC0 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+        if size > 1:
+            point = lead & (0xFF >> (size + 1))
+            for k in range(1, size):
+                point = (point << 6) | (np.int64(text[i + np.uint64(k)]) & 0x3F)
+            if is_word[point] == 0:
+                for k in range(size):
+                    folded[i - start + np.uint64(k)] = 0
+        i += np.uint64(size)
+
+
+@inlined
+def _find_words(folded: Any, size: Any, edges: Any, begins: Any, sizes: Any, shortest: Any) -> Any:
+    """Where words of so many bytes or more begin, and how many bytes they have; returns their number."""
+    n_edges = np.uint64(0)
+    inside = False
+    for i in range(size):
+        word = folded[i] != 0
+        edges[n_edges] = i
+        n_edges += np.uint64(word != inside)
+        inside = word
+    edges[n_edges] = size
+    n_words = np.uint64(0)
+    for edge in range(np.uint64(0), n_edges, np.uint64(2)):
+        begins[n_words] = edges[edge]
+        sizes[n_words] = edges[edge + ONE] - edges[edge]
+        n_words += np.uint64(sizes[n_words] >= shortest)
+    return n_words
+
+
+@inlined
+def _n_characters(folded: Any, start: Any, size: Any) -> Any:
+    found = 0
+    for k in range(size):
+        found += (folded[start + k] & 0xC0) != 0x80
+    return found
 
 
 @kernel
@@ -112,7 +235,6 @@ def count_documents(
     indptr: Any,
     indices: Any,
     counts: Any,
-    tokens: Any,
 ) -> tuple[int, int]:
     """Count the terms of documents ``first``, ``first + 1``, ... and return where it stopped.
 
@@ -123,7 +245,7 @@ def count_documents(
     fold : uint8 (256,)
         0 for bytes that end a word, else the byte that stands for it (lower case); from 128 on, itself.
     is_word : uint8 (P,)
-        For each code point that occurs, whether it belongs to words.
+        For each code point that occurs, whether it belongs to words; of length 1 if all is ASCII.
     shortest : int
         Length of the shortest word, in code points.
     min_n, max_n : int
@@ -132,8 +254,6 @@ def count_documents(
         Terms numbered below this are stop words.
     indptr, indices, counts
         The rows, in CSR form, filled from where ``indptr[first]`` says.
-    tokens : int32 (T,)
-        Room for the words of one document.
 
     Returns
     -------
@@ -141,79 +261,66 @@ def count_documents(
         The first document not counted, and the number of terms known.
     """
     n_documents = starts.size - 1
-    filled = indptr[first]
+    longest = 0
+    for d in range(first, n_documents):
+        longest = max(longest, starts[d + 1] - starts[d])
+    # The document at hand, folded; its words, their first bytes and their numbers; and words joined.
+    folded_words = np.zeros(longest // 8 + 2, dtype=np.uint64)
+    folded = folded_words.view(np.uint8)
+    edges = np.empty(longest + 2, dtype=np.uint32)
+    begins, sizes = np.empty(longest // 2 + 2, dtype=np.uint32), np.empty(longest // 2 + 2, dtype=np.uint32)
+    heads, numbers = np.empty(longest // 2 + 2, dtype=np.uint64), np.empty(longest // 2 + 2, dtype=np.uint64)
+    joined_words = np.zeros(longest // 8 + 2 if max_n > 1 else 0, dtype=np.uint64)
+    joined, pool_bytes = joined_words.view(np.uint8), pool.view(np.uint8)
+    beyond = is_word.size > 1
+    filled = np.uint64(indptr[first])
     for d in range(first, n_documents):
         length = starts[d + 1] - starts[d]
         most = (length + 1) // 2 + 1
         if (
             n_terms + most * max_n >= hashes.size
             or 2 * (n_terms + most * max_n) > slots.size
-            or ends[n_terms] + (length + 1) * (max_n * (max_n + 1) // 2 + 1) > pool.size
-            or most > tokens.size
+            or ends[n_terms] + (length + 1) * (max_n * (max_n + 1) // 2 + 1) + 16 > 8 * pool.size
             or filled + most * max_n > indices.size
         ):
             return d, n_terms
         row = filled
-        n_tokens = 0
-        i = np.uint64(starts[d])
-        stop = np.uint64(starts[d + 1])
-        while i < stop:
-            # The word is written behind all terms; if it is new, there it stays.
-            begin = np.uint64(ends[n_terms])
-            end = begin
-            state = seed
-            size = 0
-            step = 1
-            while i < stop:
-                byte = fold[text[i]]
-                if byte == 0:
-                    break
-                if byte < 128:
-                    pool[end] = byte
-                    state = _mixed(state, byte)
-                    end += ONE
-                    i += ONE
-                else:
-                    point, step = _code_point(text, i)
-                    if is_word[point] == 0:
-                        break
-                    for _ in range(step):
-                        pool[end] = text[i]
-                        state = _mixed(state, text[i])
-                        end += ONE
-                        i += ONE
-                    step = 1
-                size += 1
-            i += np.uint64(step)
-            if size < shortest:
+        start, size = np.uint64(starts[d]), np.uint64(length)
+        for i in range(size):
+            folded[i] = fold[text[start + i]]
+        if beyond:
+            _blank_what_ends_words(text, start, start + size, is_word, folded)
+        n_words = _find_words(folded, size, edges, begins, sizes, np.uint32(shortest))
+        _look_up_short(slots, usage, folded_words, begins, sizes, n_words, seed, heads, numbers)
+        n_tokens = np.uint64(0)
+        for i in range(n_words):
+            begin, width, term = np.uint64(begins[i]), np.uint64(sizes[i]), numbers[i]
+            if beyond and width < np.uint64(4 * shortest) and _n_characters(folded, begin, width) < shortest:
                 continue
-            term = _number(slots, hashes, ends, pool, n_terms, begin, end, state)
-            if term == n_terms:
-                n_terms += 1
-            if term < n_skipped:
+            if term == EMPTY:
+                term = _number(slots, hashes, ends, pool, usage, n_terms, folded_words, begin, width, seed)
+                n_terms += term == np.uint64(n_terms)
+            if term < np.uint64(n_skipped):
                 continue
-            tokens[n_tokens] = term
-            n_tokens += 1
+            numbers[n_tokens] = term
+            n_tokens += ONE
             if min_n == 1:
                 filled = _counted(term, row, filled, usage, indices, counts)
         for n in range(max(2, min_n), max_n + 1):
-            for first_token in range(n_tokens - n + 1):
-                begin = np.uint64(ends[n_terms])
-                end = begin
-                state = seed
+            for first_token in range(np.int64(n_tokens) - n + 1):
+                width = np.uint64(0)
                 for k in range(n):
                     if k > 0:
-                        pool[end] = SPACE
-                        state = _mixed(state, SPACE)
-                        end += ONE
-                    part = tokens[first_token + k]
-                    for at in range(ends[part], ends[part + 1]):
-                        pool[end] = pool[at]
-                        state = _mixed(state, pool[at])
-                        end += ONE
-                term = _number(slots, hashes, ends, pool, n_terms, begin, end, state)
-                if term == n_terms:
-                    n_terms += 1
+                        joined[width] = SPACE
+                        width += ONE
+                    part = numbers[np.uint64(first_token + k)]
+                    for at in range(np.uint64(ends[part]), np.uint64(ends[part + ONE])):
+                        joined[width] = pool_bytes[at]
+                        width += ONE
+                term = _number(
+                    slots, hashes, ends, pool, usage, n_terms, joined_words, np.uint64(0), width, seed
+                )
+                n_terms += term == np.uint64(n_terms)
                 filled = _counted(term, row, filled, usage, indices, counts)
         indptr[d + 1] = filled
     return n_documents, n_terms
@@ -228,24 +335,19 @@ def number_terms(
     hashes: Any,
     ends: Any,
     pool: Any,
+    usage: Any,
     n_terms: int,
     out: Any,
 ) -> int:
     """Fill ``out`` with the numbers of terms given as bytes; returns how many are then known.
 
-    New ones are added; there must be room for all.
+    The bytes come in groups of 8. New terms are added; there must be room for all.
     """
     for t in range(out.size):
-        begin = np.uint64(ends[n_terms])
-        end = begin
-        state = seed
-        for i in range(more_ends[t], more_ends[t + 1]):
-            pool[end] = more[i]
-            state = _mixed(state, more[i])
-            end += ONE
-        term = _number(slots, hashes, ends, pool, n_terms, begin, end, state)
-        if term == n_terms:
-            n_terms += 1
+        start = np.uint64(more_ends[t])
+        size = np.uint64(more_ends[t + 1]) - start
+        term = _number(slots, hashes, ends, pool, usage, n_terms, more, start, size, seed)
+        n_terms += term == np.uint64(n_terms)
         out[t] = term
     return n_terms
 
@@ -310,12 +412,13 @@ def arrange(
 @kernel
 def leading_bytes(pool: Any, ends: Any, out: Any) -> None:
     """The first 16 bytes of each term as two numbers, so that the order of numbers is that of the bytes."""
+    pool_bytes = pool.view(np.uint8)
     for term in range(out.shape[0]):
         start, stop = ends[term], ends[term + 1]
         for half in range(2):
             number = np.uint64(0)
             for k in range(start + 8 * half, start + 8 * half + 8):
-                byte = np.uint64(pool[k]) if k < stop else np.uint64(0)
+                byte = np.uint64(pool_bytes[k]) if k < stop else np.uint64(0)
                 number = (number << np.uint64(8)) | byte
             out[term, half] = number
 
@@ -324,9 +427,10 @@ def leading_bytes(pool: Any, ends: Any, out: Any) -> None:
 def lines(pool: Any, ends: Any, terms: Any, out: Any) -> None:
     """The bytes of some terms, one after the other, each followed by a newline, which no term contains."""
     filled = np.uint64(0)
+    pool_bytes = pool.view(np.uint8)
     for term in terms:
         for k in range(np.uint64(ends[term]), np.uint64(ends[term + 1])):
-            out[filled] = pool[k]
+            out[filled] = pool_bytes[k]
             filled += ONE
         out[filled] = ord("\n")
         filled += ONE
