@@ -22,7 +22,7 @@ from maxdisc.divergences import js_gm
 from maxdisc.families import FAMILIES
 from maxdisc.folds import dealt, fold_plans
 from maxdisc.rows import ArrayRows, HashFolds
-from maxdisc.selection import FoldModels, SelectionPath, between, choose, size_grid
+from maxdisc.selection import FoldModels, SelectionPath, choose, size_grid
 from maxdisc.smoothing import Smoothing
 from maxdisc.testing import random_data
 
@@ -34,20 +34,9 @@ def test_the_grid_has_every_small_size_then_few_large_ones(n_features):
     assert sizes[-1] == n_features
     assert (np.diff(sizes) > 0).all()
     assert set(range(1, min(16, n_features) + 1)) <= set(sizes.tolist())
-    assert len(sizes) < 16 + 4.5 * np.log(n_features) + 1
+    assert len(sizes) < 16 + 7.2 * np.log(n_features) + 1
     large = sizes[sizes > 16]
-    assert (large[1:] / large[:-1] < 1.3).all()
-
-
-@given(st.integers(1, 3000), st.data())
-def test_refinement_looks_between_the_neighbours(n_features, data):
-    sizes = size_grid(n_features)
-    position = data.draw(st.integers(0, len(sizes) - 1))
-    further = between(sizes, position)
-    assert not set(further.tolist()) & set(sizes.tolist())
-    if len(further):
-        assert sizes[max(position - 1, 0)] < further[0]
-        assert further[-1] < sizes[min(position + 1, len(sizes) - 1)]
+    assert (large[1:] / large[:-1] < 1.2).all()
 
 
 def splits_of(plans, X):

@@ -46,20 +46,20 @@ def problems(draw):
     return FAMILIES[name], ArrayRows(X, codes, n_classes, weights), prior, plans
 
 
-@given(problems(), SMOOTHINGS, st.sampled_from([None, 1, 3]))
+@given(problems(), SMOOTHINGS, st.sampled_from([None, range(1), range(3), range(1, 5), range(2, 4)]))
 @settings(max_examples=150)
-def test_paths_are_those_of_the_general_way(problem, smoothing, n_folds):
+def test_paths_are_those_of_the_general_way(problem, smoothing, chosen):
     family, rows, prior, plans = problem
     sizes = size_grid(rows.X.shape[1], n_small=4, ratio=1.7)
     compiled = SparseFoldModels(rows, family, prior, plans)
     general = FoldModels.of(rows, family, js_gm, prior, plans)
     try:
-        expected = general.path(sizes, smoothing, n_folds)
+        expected = general.path(sizes, smoothing, chosen)
     except ValueError as error:
         with pytest.raises(ValueError, match=str(error)):
-            compiled.paths(sizes, [smoothing], n_folds)
+            compiled.paths(sizes, [smoothing], chosen)
         return
-    (path,) = compiled.paths(sizes, [smoothing], n_folds)
+    (path,) = compiled.paths(sizes, [smoothing], chosen)
     np.testing.assert_allclose(path.weight, expected.weight)
     np.testing.assert_allclose(path.n_rows, expected.n_rows)
     # Features that differ by rounding alone may change places where scores meet.
@@ -123,19 +123,41 @@ def test_what_does_not_suit():
     assert not suits(ArrayRows(large.X, np.full((20, 3), 1 / 3), 3), poisson, js_gm)
 
 
-def test_smoothings_are_compared_on_as_many_folds_as_it_takes():
+def test_smoothings_are_compared_on_as_many_folds_as_it_takes(monkeypatch):
     X, codes = sparse_data("poisson", 300, 3, 40, seed=3)
     rows, folds = ArrayRows(X, codes, 3), [FixedFolds(np.arange(300) % 5, 5)]
     for models in (
         SparseFoldModels(rows, FAMILIES["poisson"], None, folds),
         FoldModels.of(rows, FAMILIES["poisson"], js_gm, None, folds),
     ):
-        assert [models.first_folds(n) for n in (1, 60, 61, 120, 300, 10**6)] == [1, 1, 2, 2, 5, 5]
-        # Weights that differ are worth fewer rows.
-        few = models.paths(np.array([5]), [Smoothing(1.0)], 2)[0]
-        whole = models.paths(np.array([5]), [Smoothing(1.0)])[0]
-        np.testing.assert_array_equal(few.accuracy, whole.accuracy[:2])
-        assert len(choose(models, FAMILIES["poisson"].smoothings, size_grid(40)).path.weight) == 5
+        np.testing.assert_allclose(models.held, 60)
+        sizes, smoothings = size_grid(40), FAMILIES["poisson"].smoothings
+        for enough, n_folds in ((1, 1), (60, 1), (61, 2), (10**6, 5)):
+            monkeypatch.setattr("maxdisc.selection.ENOUGH_ROWS", enough)
+            found = choose(models, smoothings, sizes)
+            first = models.paths(sizes, smoothings, range(n_folds))
+            best = max(first, key=lambda path: path.mean_accuracy.max())
+            assert found.smoothing == best.smoothing
+            # ... and K on all folds, whichever of them were looked at first.
+            (whole,) = models.paths(sizes, [best.smoothing])
+            np.testing.assert_array_equal(found.path.accuracy, whole.accuracy)
+            np.testing.assert_array_equal(found.path.log_loss, whole.log_loss)
+            assert found.size == whole.best_size("best")
+
+
+def test_folds_are_taken_in_groups_where_memory_is_short(monkeypatch):
+    X, codes = sparse_data("poisson", 300, 3, 40, seed=3)
+    rows, folds = ArrayRows(X, codes, 3), [FixedFolds(np.arange(300) % 7, 7)]
+    sizes, smoothings = size_grid(40), FAMILIES["poisson"].smoothings
+    paths = []
+    for size in (2**29, 2**13, 1):
+        monkeypatch.setattr("maxdisc.sparse_folds.CELLS_AT_ONCE", size)
+        models = SparseFoldModels(rows, FAMILIES["poisson"], None, folds)
+        paths.append(choose(models, smoothings, sizes).path)
+        assert len(models._groups) == {2**29: 1, 2**13: 3, 1: 7}[size]
+    for path in paths[1:]:
+        np.testing.assert_array_equal(path.accuracy, paths[0].accuracy)
+        np.testing.assert_allclose(path.log_loss, paths[0].log_loss, rtol=1e-12)
 
 
 def test_threads_change_nothing(monkeypatch):

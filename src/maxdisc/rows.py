@@ -92,10 +92,11 @@ class HashFolds:
 
 
 @dataclass(frozen=True, eq=False)
-class FirstFolds:
-    """The first ``count`` of some folds; the rows of the others are always trained on."""
+class SomeFolds:
+    """``count`` of some folds, from number ``first`` on; the rows of the others are always trained on."""
 
     folds: Folds
+    first: int
     count: int
 
     @property
@@ -104,7 +105,8 @@ class FirstFolds:
 
     def of(self, X: Matrix, start: int) -> Integers:
         fold = self.folds.of(X, start)
-        return np.where(fold < self.count, fold, ALWAYS_TRAINING)
+        held = (fold >= self.first) & (fold < self.first + self.count)
+        return np.where(held, fold - self.first, np.where(fold == LEFT_OUT, LEFT_OUT, ALWAYS_TRAINING))
 
 
 def row_hashes(X: Matrix) -> npt.NDArray[np.uint64]:

@@ -14,7 +14,7 @@ from maxdisc.divergences import Divergence
 from maxdisc.families import Family
 from maxdisc.matrices import Floats, Integers
 from maxdisc.moments import ClassMoments, exclusive_totals
-from maxdisc.rows import FirstFolds, Folds, Rows
+from maxdisc.rows import Folds, Rows, SomeFolds
 from maxdisc.smoothing import Smoothing
 
 Rule = Literal["best", "one_se"]
@@ -82,6 +82,14 @@ class SelectionPath:
         n_rows = weight / np.where(squares > 0, squares / weight, 1.0)
         return cls(sizes, accuracy, loss, weight, n_rows, smoothing)
 
+    def joined(self, other: SelectionPath) -> SelectionPath:
+        """The path over the folds of both; sizes and smoothing must be the same."""
+        rows = (
+            np.concatenate([getattr(self, name), getattr(other, name)])
+            for name in ("accuracy", "log_loss", "weight", "n_rows")
+        )
+        return SelectionPath(self.sizes, *rows, self.smoothing)
+
     @property
     def mean_accuracy(self) -> Floats:
         """Share of all held-out rows classified correctly, shape (S,)."""
@@ -121,7 +129,7 @@ class SelectionPath:
         return int(self.sizes[self.best_position(rule)])
 
 
-def size_grid(n_features: int, n_small: int = 16, ratio: float = 1.25) -> Integers:
+def size_grid(n_features: int, n_small: int = 16, ratio: float = 1.15) -> Integers:
     """Every small number of features, then ever larger steps, up to all of them.
 
     Examples
@@ -134,13 +142,6 @@ def size_grid(n_features: int, n_small: int = 16, ratio: float = 1.25) -> Intege
     while sizes[-1] < n_features:
         sizes.append(min(n_features, max(sizes[-1] + 1, round(sizes[-1] * ratio))))
     return np.array(sizes)
-
-
-def between(sizes: Integers, position: int, n_points: int = 8) -> Integers:
-    """New sizes on both sides of ``sizes[position]``, inside the gaps to its neighbours."""
-    low = sizes[max(position - 1, 0)]
-    high = sizes[min(position + 1, len(sizes) - 1)]
-    return np.setdiff1d(np.unique(np.linspace(low, high, 2 * n_points + 1).round().astype(np.intp)), sizes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,26 +209,30 @@ class FoldModels:
             return self.rows.moments(self.family)[0]
         return ClassMoments.total(self.parts[0])
 
-    def first_folds(self, n_rows: float) -> int:
-        """How many folds, of all plans, it takes to hold out so many rows (of equal weight); or all."""
-        held = [part.n_rows for folds, parts in self._plans for part in parts[: folds.count]]
-        return min(int(np.searchsorted(np.cumsum(held), n_rows)) + 1, len(held))
+    @property
+    def held(self) -> Floats:
+        """How many rows (of equal weight) each fold holds out, those of all plans one after the other."""
+        return np.array([part.n_rows for folds, parts in self._plans for part in parts[: folds.count]])
 
     def paths(
-        self, sizes: Integers, smoothings: Sequence[Smoothing], n_folds: int | None = None
+        self, sizes: Integers, smoothings: Sequence[Smoothing], chosen: range | None = None
     ) -> list[SelectionPath]:
-        """Sweep the held-out rows of every fold, or of the first so many, for each smoothing."""
-        return [self.path(sizes, smoothing, n_folds) for smoothing in smoothings]
+        """Sweep the held-out rows of every fold, or of those chosen, for each smoothing."""
+        return [self.path(sizes, smoothing, chosen) for smoothing in smoothings]
 
-    def path(self, sizes: Integers, smoothing: Smoothing, n_folds: int | None = None) -> SelectionPath:
-        """Sweep the held-out rows of every fold, or of the first so many."""
+    def path(self, sizes: Integers, smoothing: Smoothing, chosen: range | None = None) -> SelectionPath:
+        """Sweep the held-out rows of every fold, or of those chosen."""
         sweeps: list[Sweep] = []
+        before = 0
         for folds, parts in self._plans:
-            if n_folds is not None:
-                folds, n_folds = FirstFolds(folds, min(n_folds, folds.count)), max(0, n_folds - folds.count)
+            here = range(folds.count) if chosen is None else _common(chosen, before, folds.count)
+            before += folds.count
+            if not here:
+                continue
             training_of = _training_of(parts)
-            decision_of = partial(self._decision, training_of, sizes, smoothing)
-            for fold, counted in enumerate(self.rows.sweep(decision_of, sizes, folds)):
+            decision_of = partial(self._decision, training_of, sizes, smoothing, here.start)
+            some = SomeFolds(folds, here.start, len(here))
+            for fold, counted in zip(here, self.rows.sweep(decision_of, sizes, some), strict=True):
                 if any(part.weight.any() for f, part in enumerate(parts) if f != fold):
                     sweeps.append(counted)
         return SelectionPath.of(sizes, sweeps, smoothing)
@@ -241,9 +246,10 @@ class FoldModels:
         training_of: Callable[[int], ClassMoments],
         sizes: Integers,
         smoothing: Smoothing,
+        first: int,
         fold: int,
     ) -> LinearDecision:
-        training = training_of(fold)
+        training = training_of(first + fold)
         return ranked_decision(self.family, training, smoothing, self.divergence, self.prior, int(sizes[-1]))[
             1
         ]
@@ -256,23 +262,29 @@ def _training_of(parts: list[ClassMoments]) -> Callable[[int], ClassMoments]:
     return lambda fold: ClassMoments.total(part for f, part in enumerate(parts) if f != fold)
 
 
+def _common(chosen: range, before: int, count: int) -> range:
+    """Those of ``count`` folds that are chosen, where ``before`` of other plans come first."""
+    return range(max(chosen.start - before, 0), min(chosen.stop - before, count))
+
+
 class Trials(Protocol):
     """Models that can be tried on folds: :class:`FoldModels`, or whatever does the same faster."""
 
-    def first_folds(self, n_rows: float) -> int:
-        """How many folds it takes to hold out so many rows (of equal weight); or all."""
+    @property
+    def held(self) -> Floats:
+        """How many rows (of equal weight) each fold holds out."""
 
     def paths(
-        self, sizes: Integers, smoothings: Sequence[Smoothing], n_folds: int | None = None
+        self, sizes: Integers, smoothings: Sequence[Smoothing], chosen: range | None = None
     ) -> list[SelectionPath]:
-        """Sweep the held-out rows of every fold, or of the first so many, for each smoothing."""
+        """Sweep the held-out rows of every fold, or of those chosen, for each smoothing."""
 
 
 def choose(models: Trials, smoothings: Sequence[Smoothing], sizes: Integers, rule: Rule = "best") -> Choice:
     """The best smoothing, and the number of features that the rule picks on its path.
 
-    First every smoothing is tried at some of the sizes, on as many folds as it takes to tell them apart; then
-    the best of them at all sizes, and more finely around the best one, on all folds.
+    Smoothings are compared on as many folds as it takes to tell them apart, and the best of them is then
+    tried on the other folds too.
 
     Parameters
     ----------
@@ -285,12 +297,13 @@ def choose(models: Trials, smoothings: Sequence[Smoothing], sizes: Integers, rul
     rule : {"best", "one_se"}
         How K is picked; see :meth:`SelectionPath.best_size`.
     """
-    if len(smoothings) == 1 and len(sizes) == 1:
-        (best,) = models.paths(sizes, smoothings)
-        return Choice(best.smoothing, best.best_size(rule), best)
-    coarse = np.union1d(sizes[::4], sizes[-1:])
-    paths = models.paths(coarse, smoothings, models.first_folds(ENOUGH_ROWS))
-    first = max(paths, key=lambda path: path.mean_accuracy.max())
-    finer = np.union1d(sizes, between(coarse, first.best_position(rule)))
-    (best,) = models.paths(finer, (first.smoothing,))
+    held = models.held
+    enough = len(held)
+    if len(smoothings) > 1:
+        enough = min(int(np.searchsorted(np.cumsum(held), ENOUGH_ROWS)) + 1, len(held))
+    paths = models.paths(sizes, smoothings, range(enough))
+    best = max(paths, key=lambda path: path.mean_accuracy.max())
+    if held[enough:].any():
+        (others,) = models.paths(sizes, (best.smoothing,), range(enough, len(held)))
+        best = best.joined(others)
     return Choice(best.smoothing, best.best_size(rule), best)

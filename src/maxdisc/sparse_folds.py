@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +18,10 @@ from maxdisc.moments import ClassMoments
 from maxdisc.rows import LEFT_OUT, ArrayRows, Folds
 from maxdisc.selection import SelectionPath
 from maxdisc.smoothing import Smoothing
-from maxdisc.threads import in_threads, n_threads
+from maxdisc.threads import in_threads
 
+#: The class sums that are kept at once, for several folds, take at most so many bytes.
+CELLS_AT_ONCE = 2**29
 #: The tables of the models that are tried at once take at most so many bytes, if there is more than one.
 TABLES_AT_ONCE = 2**29
 
@@ -92,12 +93,6 @@ class SparseFoldModels:
         return []
 
     @cached_property
-    def _most_placed(self) -> int:
-        """In no fold do the rows that are not trained on have more features than this."""
-        stored = np.diff(self._values.indptr)
-        return min(max(int(stored[trial.training == 0].sum()) for trial in self._trials), self.n_features)
-
-    @cached_property
     def _columns(self) -> Matrix:
         return sp.csc_array(self._values)
 
@@ -110,14 +105,57 @@ class SparseFoldModels:
         return np.ones(self._values.shape[0]) if self.rows.weights is None else self.rows.weights
 
     @cached_property
-    def _trials(self) -> list[_Trial]:
-        trials = []
+    def _groups(self) -> list[_Group]:
+        """All folds, as many at a time as memory allows."""
+        bytes_of_one = (
+            12 * min(self._values.nnz, self.rows.n_classes * self.n_features) + 28 * self.n_features
+        )
+        most = max(1, CELLS_AT_ONCE // max(bytes_of_one, 1))
+        out = []
         for folds in self.plans:
             fold = folds.of(self.rows.X, self.rows.start)
-            for f in range(folds.count):
-                training = np.where((fold == f) | (fold == LEFT_OUT), 0.0, self._weights)
-                trials.append(_Trial(self, np.flatnonzero(fold == f), training))
-        return trials
+            firsts = range(0, folds.count, most)
+            out += [_Group(self, fold, range(first, min(first + most, folds.count))) for first in firsts]
+        return out
+
+    @property
+    def held(self) -> Floats:
+        """How many rows (of equal weight) each fold holds out, those of all plans one after the other."""
+        return np.array([trial.n_rows for group in self._groups for trial in group.trials])
+
+    def paths(
+        self, sizes: Integers, smoothings: Sequence[Smoothing], chosen: range | None = None
+    ) -> list[SelectionPath]:
+        """Sweep the held-out rows of every fold, or of those chosen, for each smoothing."""
+        sweeps: list[list[Sweep]] = [[] for _ in smoothings]
+        before = 0
+        for group in self._groups:
+            trials = group.trials
+            if chosen is not None:
+                trials = trials[max(chosen.start - before, 0) : max(chosen.stop - before, 0)]
+            before += len(group.trials)
+            if trials:
+                for of_all, of_some in zip(
+                    sweeps, self._swept(group, trials, sizes, smoothings), strict=True
+                ):
+                    of_all.extend(of_some)
+        return [
+            SelectionPath.of(sizes, swept, smoothing)
+            for swept, smoothing in zip(sweeps, smoothings, strict=True)
+        ]
+
+    def _swept(
+        self, group: _Group, trials: list[_Trial], sizes: Integers, smoothings: Sequence[Smoothing]
+    ) -> list[list[Sweep]]:
+        _ = self._columns
+        # The moments of all the rows are needed in the end, and there is a thread that has nothing to do.
+        in_threads(lambda job: job(), [lambda: group.cells, lambda: self._whole])
+        most = max(1, TABLES_AT_ONCE // (8 * self.rows.n_classes * self.n_features))
+        pairs = [(smoothing, trial) for smoothing in smoothings for trial in trials]
+        done = in_threads(lambda pair: self._tried(pair[1], sizes, pair[0]), pairs, most)
+        if len(self._groups) > 1:
+            vars(group).pop("cells")
+        return [done[i * len(trials) : (i + 1) * len(trials)] for i in range(len(smoothings))]
 
     def _tried(self, trial: _Trial, sizes: Integers, smoothing: Smoothing) -> Sweep:
         try:
@@ -129,74 +167,92 @@ class SparseFoldModels:
         finally:
             self._spare.append(table)
 
-    def _make_cells(self, n_folds: int) -> None:
-        """What all models of a fold share, for the first so many folds."""
-        _ = self._columns
-        in_threads(lambda trial: trial._cells, self._trials[:n_folds])
-
-    def first_folds(self, n_rows: float) -> int:
-        """How many folds it takes to hold out so many rows (of equal weight); or all."""
-        held = [trial.n_rows for trial in self._trials]
-        return min(int(np.searchsorted(np.cumsum(held), n_rows)) + 1, len(held))
-
-    def paths(
-        self, sizes: Integers, smoothings: Sequence[Smoothing], n_folds: int | None = None
-    ) -> list[SelectionPath]:
-        """Sweep the held-out rows of every fold, or of the first so many, for each smoothing."""
-        trials = self._trials[:n_folds]
-        most = max(1, TABLES_AT_ONCE // (8 * self.rows.n_classes * self.n_features))
-        jobs: list[Callable[[], Any]] = [
-            partial(self._tried, trial, sizes, smoothing) for smoothing in smoothings for trial in trials
-        ]
-        if n_folds is None:
-            # An odd number of folds leaves a thread without work: time for what will be needed next.
-            jobs.insert(0, self.total)
-        else:
-            self._make_cells(max(n_folds, min(n_threads(), most)))
-        # The first folds have their cells already: the others, which take longer, begin.
-        done = in_threads(lambda job: job(), jobs[::-1], most)[::-1]
-        sweeps = done[-len(smoothings) * len(trials) :]
-        return [
-            SelectionPath.of(sizes, sweeps[s * len(trials) : (s + 1) * len(trials)], smoothing)
-            for s, smoothing in enumerate(smoothings)
-        ]
+    @cached_property
+    def _most_placed(self) -> int:
+        """In no fold do the rows that are held out have more features than this."""
+        stored = np.diff(self._values.indptr)
+        most = max(int(stored[trial.held].sum()) for group in self._groups for trial in group.trials)
+        return min(most, self.n_features)
 
 
 @dataclass(frozen=True, eq=False)
 class _Cells:
-    """The class sums of the training rows that are not zero, feature by feature, and what goes with them."""
+    """The class sums of a fold's training rows that are not zero, by feature, and what goes with them."""
 
     ends: Integers
     classes: npt.NDArray[np.int32]
     sums: Floats
     place: npt.NDArray[np.int32]
-    n_placed: int
     pooled: ClassMoments
 
-    @classmethod
-    def of(cls, columns: Matrix, codes: Integers, weights: Floats, n_classes: int) -> _Cells:
-        from maxdisc.kernels.tables import class_cells
+    @property
+    def n_placed(self) -> int:
+        """How many features the rows held out have."""
+        return int(self.place.max(initial=-1)) + 1
 
-        n_features = columns.shape[1]
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Some folds of one plan, whose cells are made together; ``fold`` is that of each row, of all folds."""
+
+    models: SparseFoldModels
+    fold: Integers
+    chosen: range
+
+    @cached_property
+    def trials(self) -> list[_Trial]:
+        weights = self.models._weights
+        trained = np.where(self.fold == LEFT_OUT, 0.0, weights)
+        return [
+            _Trial(self, place, np.flatnonzero(self.fold == f), np.where(self.fold == f, 0.0, trained))
+            for place, f in enumerate(self.chosen)
+        ]
+
+    @cached_property
+    def cells(self) -> list[_Cells]:
+        from maxdisc.kernels.tables import fold_cells
+
+        models, count = self.models, len(self.chosen)
+        n_classes, n_features = models.rows.n_classes, models.n_features
+        columns, codes = models._columns, models.rows.labels
         most = min(columns.nnz, n_classes * n_features)
-        ends = np.empty(n_features + 1, dtype=np.intp)
-        classes, sums = np.empty(most + 1, dtype=np.int32), np.empty(most)
-        pooled, nonzero = np.empty(n_features), np.empty(n_features)
-        place = np.empty(n_features, dtype=np.int32)
-        given = (columns.indptr, columns.indices, columns.data, codes, weights, n_classes)
-        n_placed = class_cells(*given, ends, classes, sums, pooled, nonzero, place)
-        # All classes together are all that smoothing looks at.
-        together = ClassMoments(weights.sum(keepdims=True), pooled[None, None], nonzero=nonzero)
-        return cls(ends, classes, sums, place, n_placed, together)
+        held = (self.fold >= self.chosen.start) & (self.fold < self.chosen.stop)
+        folds = np.where(held, self.fold - self.chosen.start, count)
+        trained = np.where(self.fold == LEFT_OUT, 0.0, models._weights)
+        ends = np.empty((count, n_features + 1), dtype=np.intp)
+        classes, sums = np.empty((count, most + 1), dtype=np.int32), np.empty((count, most + 1))
+        pooled, nonzero = np.empty((count, n_features)), np.empty((count, n_features))
+        place = np.empty((count, n_features), dtype=np.int32)
+        matrix = (columns.indptr, columns.indices, columns.data)
+        fold_cells(*matrix, codes, folds, trained, n_classes, ends, classes, sums, pooled, nonzero, place)
+        return [
+            _Cells(
+                ends[f],
+                classes[f],
+                sums[f],
+                place[f],
+                # All classes together are all that smoothing looks at.
+                ClassMoments(
+                    trained[folds != f].sum(keepdims=True), pooled[f, None, None], nonzero=nonzero[f]
+                ),
+            )
+            for f in range(count)
+        ]
 
 
 @dataclass(frozen=True, eq=False)
 class _Trial:
     """One fold: the rows held out, and the weight of every row among those trained on."""
 
-    models: SparseFoldModels
+    group: _Group
+    number: int
     held: Integers
     training: Floats
+
+    @property
+    def models(self) -> SparseFoldModels:
+        """Those it belongs to."""
+        return self.group.models
 
     @property
     def n_rows(self) -> float:
@@ -204,10 +260,9 @@ class _Trial:
         held = self.models._weights[self.held]
         return float(held.sum() ** 2 / (held @ held)) if held.size else 0.0
 
-    @cached_property
+    @property
     def _cells(self) -> _Cells:
-        rows = self.models.rows
-        return _Cells.of(self.models._columns, rows.labels, self.training, rows.n_classes)
+        return self.group.cells[self.number]
 
     @cached_property
     def _class_weights(self) -> Floats:

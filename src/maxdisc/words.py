@@ -387,7 +387,8 @@ def _grown(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
 def byte_order(pool: npt.NDArray[np.uint64], ends: npt.NDArray[np.int64]) -> Integers:
     """The order of byte strings, which is that of their code points.
 
-    String i is bytes ``ends[i]`` to ``ends[i + 1]`` of ``pool``, where they stand in groups of 8. By the first 8 bytes as a number, the next 8 where those agree, and as strings where all 16 do.
+    String i is bytes ``ends[i]`` to ``ends[i + 1]`` of ``pool``, where they stand in groups of 8. They are
+    sorted by the first 8 bytes as a number, the next 8 where those agree, and as strings where all 16 do.
 
     Examples
     --------

@@ -215,54 +215,80 @@ def class_sums(
 
 
 @kernel
-def class_cells(
+def fold_cells(
     indptr: Any,
     rows: Any,
     data: Any,
     codes: Any,
+    folds: Any,
     weights: Any,
     n_classes: int,
-    cell_ends: Any,
-    cell_classes: Any,
-    cell_sums: Any,
+    ends: Any,
+    classes: Any,
+    sums: Any,
     pooled: Any,
     nonzero: Any,
     place: Any,
-) -> int:
-    """The class sums that are not zero, column by column of a CSC matrix.
+) -> None:
+    """For each of V folds, the class sums over the rows of all *other* folds that are not zero.
 
-    Those of column j are ``cell_classes[cell_ends[j]:cell_ends[j + 1]]`` and ``cell_sums`` there; behind the
-    last there must be room for one more class. Besides, for each column, the sum over all classes, the weight
-    of the cells that are not zero, and its place among those that some row without weight (one that is held
-    out) has, or -1. Returns how many these are.
+    ``folds`` says for each row of a CSC matrix which fold holds it out; V, if none does. For fold f, the
+    sums of column j are ``classes[f, ends[f, j]:ends[f, j + 1]]`` and ``sums[f]`` there; behind the last
+    there must be room for one more. Besides, for each fold and column: the sum over all classes, the weight
+    of the cells that are not zero, and its place among the columns that rows of the fold have, or -1.
     """
-    sums = np.zeros(n_classes)
-    filled, n_tried = 0, 0
-    cell_ends[0] = 0
-    for j in range(pooled.size):
-        stored, tried, start = 0.0, False, filled
+    n_folds = pooled.shape[0]
+    by_fold, others = np.zeros((n_folds + 1, n_classes)), np.empty(n_folds + 1)
+    stored, occurs = np.empty(n_folds + 1), np.empty(n_folds + 1, dtype=np.int64)
+    seen, found = np.zeros(n_classes, dtype=np.uint8), np.empty(n_classes + 1, dtype=np.uint32)
+    filled, n_placed = np.zeros(n_folds, dtype=np.uint64), np.zeros(n_folds, dtype=np.int64)
+    ends[:, 0] = 0
+    for j in range(pooled.shape[1]):
+        stored[:] = 0.0
+        occurs[:] = 0
+        n_found = np.uint64(0)
         for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
             row = np.uint32(rows[p])
-            weight, c = weights[row], np.uint32(codes[row])
-            more = weight * data[p]
+            fold, c, weight = np.uint64(folds[row]), np.uint64(codes[row]), weights[row]
             # Written whether it is new or not: there is no branch to be guessed wrong.
-            cell_classes[np.uint64(filled)] = c
-            filled += (sums[c] == 0.0) & (more != 0.0)
-            sums[c] += more
-            stored += weight if data[p] != 0 else 0.0
-            tried |= weight == 0.0
-        total = 0.0
-        for p in range(start, filled):
-            c = np.uint32(cell_classes[p])
-            cell_sums[p] = sums[c]
-            total += sums[c]
-            sums[c] = 0.0
-        cell_ends[j + 1] = filled
-        pooled[j] = total
-        nonzero[j] = stored
-        place[j] = n_tried if tried else -1
-        n_tried += tried
-    return n_tried
+            found[n_found] = c
+            n_found += np.uint64(1 - seen[c])
+            seen[c] = 1
+            by_fold[fold, c] += weight * data[p]
+            stored[fold] += weight if data[p] != 0 else 0.0
+            occurs[fold] = 1
+        _sum_others(stored, others)
+        for f in range(n_folds):
+            pooled[f, j] = 0.0
+            nonzero[f, j] = others[f]
+            place[f, j] = n_placed[f] if occurs[f] else -1
+            n_placed[f] += occurs[f]
+        for i in range(n_found):
+            c = np.uint64(found[i])
+            seen[c] = 0
+            _sum_others(by_fold[:, c], others)
+            for f in range(n_folds):
+                at = filled[f]
+                classes[f, at] = c
+                sums[f, at] = others[f]
+                filled[f] = at + np.uint64(others[f] != 0.0)
+                pooled[f, j] += others[f]
+            by_fold[:, c] = 0.0
+        for f in range(n_folds):
+            ends[f, j + 1] = filled[f]
+
+
+@inlined
+def _sum_others(values: Any, out: Any) -> None:
+    """For each entry the sum of all the others: never the whole less one, which would leave rounding."""
+    behind = 0.0
+    for f in range(values.size - 1, -1, -1):
+        out[f] = behind
+        behind += values[f]
+    before = 0.0
+    for f in range(values.size):
+        out[f] += before
+        before += values[f]
 
 
 @kernel
@@ -281,7 +307,7 @@ def tables_from_cells(
     log_partition: Any,
     scores: Any,
 ) -> None:
-    """Log normalisers (D, C) and scores (D,) from the class sums that are not zero; see :func:`class_cells`.
+    """Log normalisers (D, C) and scores (D,) from the class sums that are not zero; see :func:`fold_cells`.
 
     ``number`` pseudo-rows of mean ``target`` are added to each class; features that are not ``informative``
     get zeros. Natural parameters are kept for the features that have a place, and there.
