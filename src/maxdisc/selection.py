@@ -84,11 +84,14 @@ class SelectionPath:
 
     def joined(self, other: SelectionPath) -> SelectionPath:
         """The path over the folds of both; sizes and smoothing must be the same."""
-        rows = (
-            np.concatenate([getattr(self, name), getattr(other, name)])
-            for name in ("accuracy", "log_loss", "weight", "n_rows")
+        pairs = (
+            (self.accuracy, other.accuracy),
+            (self.log_loss, other.log_loss),
+            (self.weight, other.weight),
+            (self.n_rows, other.n_rows),
         )
-        return SelectionPath(self.sizes, *rows, self.smoothing)
+        accuracy, log_loss, weight, n_rows = (np.concatenate(pair) for pair in pairs)
+        return SelectionPath(self.sizes, accuracy, log_loss, weight, n_rows, self.smoothing)
 
     @property
     def mean_accuracy(self) -> Floats:

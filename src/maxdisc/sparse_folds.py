@@ -149,7 +149,7 @@ class SparseFoldModels:
     ) -> list[list[Sweep]]:
         _ = self._columns
         # The moments of all the rows are needed in the end, and there is a thread that has nothing to do.
-        in_threads(lambda job: job(), [lambda: group.cells, lambda: self._whole])
+        in_threads(lambda owner: owner.cells if owner is group else self._whole, [group, self])
         most = max(1, TABLES_AT_ONCE // (8 * self.rows.n_classes * self.n_features))
         pairs = [(smoothing, trial) for smoothing in smoothings for trial in trials]
         done = in_threads(lambda pair: self._tried(pair[1], sizes, pair[0]), pairs, most)

@@ -155,7 +155,7 @@ def stacked(
 
 
 class Terms(Protocol):
-    """Terms, numbered in the order in which they were met."""
+    """Terms, each with a number, and how they were used."""
 
     @property
     def n_documents(self) -> Integers:
@@ -164,9 +164,6 @@ class Terms(Protocol):
     @property
     def n_times(self) -> Integers:
         """How often each term occurs."""
-
-    def count(self, documents: Sequence[str]) -> Counts:
-        """Count the terms of some documents; new ones get the next numbers."""
 
     def strings(self, numbers: Integers | None = None) -> list[str]:
         """The terms with these numbers; all, if none are given."""
@@ -289,25 +286,14 @@ class CompiledTerms:
             self._slots = np.full(1 << (2 * terms - 1).bit_length(), EMPTY)
             refill(self._slots, self._hashes, self._n)
 
-    def _take(self, terms: Sequence[bytes]) -> Integers:
-        """Numbers of terms given as bytes; new ones are added."""
+    def _take(self, terms: Sequence[bytes]) -> None:
+        """Add terms that have not been met yet, given as bytes."""
+        from maxdisc.kernels.words import add_terms
+
         ends = np.r_[0, np.cumsum([len(term) for term in terms], dtype=np.int64)]
-        return self._number(_in_groups(b"".join(terms)), ends)
-
-    def _number(self, pool: npt.NDArray[np.uint64], ends: npt.NDArray[np.int64]) -> Integers:
-        from maxdisc.kernels.words import number_terms
-
         self._make_room(2 * len(ends) + int(ends[-1]), 1)
-        numbers = np.empty(len(ends) - 1, dtype=np.intp)
         table = (self._slots, self._hashes, self._ends, self._pool, self._usage)
-        self._n = number_terms(pool, ends, self._seed, *table, self._n, numbers)
-        return numbers
-
-    def merge(self, other: CompiledTerms) -> Integers:
-        """Take in another's terms and their use; returns the numbers they have here."""
-        numbers = self._number(other._pool, other._ends[: other._n + 1])
-        self._usage[numbers, 1:3] += other._usage[: other._n, 1:3]
-        return numbers
+        self._n = add_terms(_in_groups(b"".join(terms)), ends, self._seed, *table, self._n)
 
     @property
     def n_documents(self) -> Integers:
@@ -317,17 +303,54 @@ class CompiledTerms:
     def n_times(self) -> Integers:
         return self._usage[: self._n, 2].view(np.int64)
 
+    def sorted(self) -> tuple[SortedTerms, Integers]:
+        """These terms in order, and the number that each has there."""
+        from maxdisc.kernels.words import copy_terms
+
+        order = byte_order(self._pool, self._ends[: self._n + 1])
+        numbers = np.empty(self._n, dtype=np.intp)
+        numbers[order] = np.arange(self._n)
+        ends = np.zeros(self._n + 1, dtype=np.int64)
+        pool = np.zeros(int(self._ends[self._n]) // 8 + 2, dtype=np.uint64)
+        copy_terms(self._pool, self._ends, order, pool, ends)
+        return SortedTerms(pool, ends, self.n_documents[order], self.n_times[order]), numbers
+
+
+@dataclass(frozen=True, eq=False)
+class SortedTerms:
+    """Terms numbered in the order of their code points; term t is bytes ``ends[t]`` to ``ends[t + 1]``."""
+
+    pool: npt.NDArray[np.uint64]
+    ends: npt.NDArray[np.int64]
+    n_documents: Integers
+    n_times: Integers
+
     def strings(self, numbers: Integers | None = None) -> list[str]:
         from maxdisc.kernels.words import lines
 
-        numbers = np.arange(self._n) if numbers is None else numbers
-        lengths = self._ends[numbers + 1] - self._ends[numbers]
+        numbers = self.order() if numbers is None else numbers
+        lengths = self.ends[numbers + 1] - self.ends[numbers]
         text = np.empty(int(lengths.sum()) + len(numbers), dtype=np.uint8)
-        lines(self._pool, self._ends, numbers, text)
+        lines(self.pool, self.ends, numbers, text)
         return text.tobytes().decode("utf-8", "surrogatepass").split("\n")[:-1]
 
     def order(self) -> Integers:
-        return byte_order(self._pool, self._ends[: self._n + 1])
+        return np.arange(len(self.n_times))
+
+    def merged(self, other: SortedTerms) -> tuple[SortedTerms, Integers, Integers]:
+        """The terms of both, and the numbers that those of either have there."""
+        from maxdisc.kernels.words import merge_terms
+
+        most = len(self.n_times) + len(other.n_times)
+        pool = np.zeros(len(self.pool) + len(other.pool), dtype=np.uint64)
+        ends = np.zeros(most + 1, dtype=np.int64)
+        ours, theirs = np.empty(len(self.n_times), dtype=np.intp), np.empty(len(other.n_times), dtype=np.intp)
+        n = merge_terms(self.pool, self.ends, other.pool, other.ends, pool, ends, ours, theirs)
+        n_documents, n_times = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+        for part, numbers in ((self, ours), (other, theirs)):
+            n_documents[numbers] += part.n_documents
+            n_times[numbers] += part.n_times
+        return SortedTerms(pool, ends[: n + 1], n_documents, n_times), ours, theirs
 
 
 def _folded_bytes(lowercase: bool) -> npt.NDArray[np.uint8]:
@@ -472,13 +495,13 @@ def count_words(documents: Iterable[str], rule: WordRule, keep: bool = True) -> 
 
 def _count_in_threads(
     batches: Iterator[list[str]], rule: WordRule, keep: bool
-) -> tuple[CompiledTerms, list[Counts]]:
+) -> tuple[SortedTerms, list[Counts]]:
     """Every thread counts into terms of its own, batch after batch; they are merged in the end."""
     tables = [CompiledTerms(rule) for _ in range(n_threads())]
     numbered, lock = enumerate(batches), Lock()
 
     def lane(table: CompiledTerms) -> dict[int, Counts]:
-        counted = {}
+        counted: dict[int, Counts] = {}
         while True:
             with lock:
                 number, batch = next(numbered, (0, None))
@@ -489,9 +512,17 @@ def _count_in_threads(
                 counted[number] = counts
 
     lanes = in_threads(lane, tables)
-    terms = tables[0]
-    by_batch = dict(lanes[0])
-    for table, counted in zip(tables[1:], lanes[1:], strict=True):
-        numbers = terms.merge(table)
-        by_batch.update({number: counts.renumbered(numbers) for number, counts in counted.items()})
-    return terms, [by_batch[number] for number in sorted(by_batch)]
+    (terms, first), *others = in_threads(CompiledTerms.sorted, tables)
+    numbers = [first]
+    for more, its in others:
+        terms, ours, theirs = terms.merged(more)
+        numbers = [*(ours[known] for known in numbers), theirs[its]]
+    jobs = sorted(
+        (
+            (batch, counts, new)
+            for lane, new in zip(lanes, numbers, strict=True)
+            for batch, counts in lane.items()
+        ),
+        key=lambda job: job[0],
+    )
+    return terms, in_threads(lambda job: job[1].renumbered(job[2]), jobs)

@@ -327,7 +327,7 @@ def count_documents(
 
 
 @kernel
-def number_terms(
+def add_terms(
     more: Any,
     more_ends: Any,
     seed: Any,
@@ -337,18 +337,13 @@ def number_terms(
     pool: Any,
     usage: Any,
     n_terms: int,
-    out: Any,
 ) -> int:
-    """Fill ``out`` with the numbers of terms given as bytes; returns how many are then known.
-
-    The bytes come in groups of 8. New terms are added; there must be room for all.
-    """
-    for t in range(out.size):
+    """Add terms given as bytes in groups of 8, with room for all; returns how many are then known."""
+    for t in range(more_ends.size - 1):
         start = np.uint64(more_ends[t])
         size = np.uint64(more_ends[t + 1]) - start
         term = _number(slots, hashes, ends, pool, usage, n_terms, more, start, size, seed)
         n_terms += term == np.uint64(n_terms)
-        out[t] = term
     return n_terms
 
 
@@ -421,6 +416,63 @@ def leading_bytes(pool: Any, ends: Any, out: Any) -> None:
                 byte = np.uint64(pool_bytes[k]) if k < stop else np.uint64(0)
                 number = (number << np.uint64(8)) | byte
             out[term, half] = number
+
+
+@kernel
+def copy_terms(pool: Any, ends: Any, terms: Any, out_pool: Any, out_ends: Any) -> None:
+    """Some terms, one after the other."""
+    source, target = pool.view(np.uint8), out_pool.view(np.uint8)
+    filled = np.uint64(0)
+    for i in range(terms.size):
+        filled = _copied(source, ends, np.uint64(terms[i]), target, filled)
+        out_ends[i + 1] = filled
+
+
+@inlined
+def _copied(source: Any, ends: Any, term: Any, target: Any, filled: Any) -> Any:
+    for k in range(np.uint64(ends[term]), np.uint64(ends[term + ONE])):
+        target[filled] = source[k]
+        filled += ONE
+    return filled
+
+
+@kernel
+def merge_terms(
+    pool_a: Any,
+    ends_a: Any,
+    pool_b: Any,
+    ends_b: Any,
+    out_pool: Any,
+    out_ends: Any,
+    numbers_a: Any,
+    numbers_b: Any,
+) -> int:
+    """Two lists of terms, each in order, as one; says where each term is, returns how many there are."""
+    bytes_a, bytes_b, target = pool_a.view(np.uint8), pool_b.view(np.uint8), out_pool.view(np.uint8)
+    a, b, n = np.uint64(0), np.uint64(0), 0
+    filled = np.uint64(0)
+    while a < numbers_a.size or b < numbers_b.size:
+        sign = -1 if b == numbers_b.size else 1 if a == numbers_a.size else 0
+        if sign == 0:
+            i, j = np.uint64(ends_a[a]), np.uint64(ends_b[b])
+            stop_i, stop_j = np.uint64(ends_a[a + ONE]), np.uint64(ends_b[b + ONE])
+            while i < stop_i and j < stop_j and bytes_a[i] == bytes_b[j]:
+                i += ONE
+                j += ONE
+            sign = (0 if i == stop_i else 1 + bytes_a[i]) - (0 if j == stop_j else 1 + bytes_b[j])
+        if sign > 0:
+            filled = _copied(bytes_b, ends_b, b, target, filled)
+        else:
+            filled = _copied(bytes_a, ends_a, a, target, filled)
+        if sign <= 0:
+            numbers_a[a] = n
+            a += ONE
+        if sign >= 0:
+            numbers_b[b] = n
+            b += ONE
+        n += 1
+        out_ends[n] = filled
+    return n
 
 
 @kernel
