@@ -72,7 +72,7 @@ def counted(terms, documents):
     rows = terms.count(documents)
     if isinstance(terms, CompiledTerms):
         terms, numbers = terms.sorted()
-        rows = rows.renumbered(numbers)
+        rows = rows.renumber(numbers)
     strings = terms.strings()
     return [
         {strings[t]: int(n) for t, n in zip(rows.indices[a:b], rows.counts[a:b], strict=True)}

@@ -177,7 +177,7 @@ class SparseFoldModels:
 
 @dataclass(frozen=True, eq=False)
 class _Cells:
-    """The class sums of a fold's training rows that are not zero, by feature, and what goes with them."""
+    """The class sums of a fold's training rows, by feature, and what goes with them."""
 
     ends: Integers
     classes: npt.NDArray[np.int32]
@@ -210,27 +210,30 @@ class _Group:
 
     @cached_property
     def cells(self) -> list[_Cells]:
-        from maxdisc.kernels.tables import fold_cells
+        from maxdisc.kernels.tables import cell_ends, fold_cells
 
         models, count = self.models, len(self.chosen)
         n_classes, n_features = models.rows.n_classes, models.n_features
         columns, codes = models._columns, models.rows.labels
-        most = min(columns.nnz, n_classes * n_features)
         held = (self.fold >= self.chosen.start) & (self.fold < self.chosen.stop)
         folds = np.where(held, self.fold - self.chosen.start, count)
         trained = np.where(self.fold == LEFT_OUT, 0.0, models._weights)
-        ends = np.empty((count, n_features + 1), dtype=np.intp)
-        classes, sums = np.empty((count, most + 1), dtype=np.int32), np.empty((count, most + 1))
+        ends = np.empty(n_features + 1, dtype=np.intp)
+        cell_ends(columns.indptr, columns.indices, codes, n_classes, ends)
+        classes, sums = np.empty(ends[-1], dtype=np.int32), np.empty((count, ends[-1]))
         pooled, nonzero = np.empty((count, n_features)), np.empty((count, n_features))
-        place = np.empty((count, n_features), dtype=np.int32)
-        matrix = (columns.indptr, columns.indices, columns.data)
-        fold_cells(*matrix, codes, folds, trained, n_classes, ends, classes, sums, pooled, nonzero, place)
+        occurs = np.empty((count, n_features), dtype=np.bool_)
+        given = (columns.indptr, columns.indices, columns.data, codes, folds, trained, n_classes)
+        in_threads(
+            lambda r: fold_cells(*given, r.start, r.stop, ends, classes, sums, pooled, nonzero, occurs),
+            list(blocks(n_features, n_classes, CELLS_AT_A_TIME)),
+        )
         return [
             _Cells(
-                ends[f],
-                classes[f],
+                ends,
+                classes,
                 sums[f],
-                place[f],
+                np.where(occurs[f], np.cumsum(occurs[f], dtype=np.int32) - 1, -1),
                 # All classes together are all that smoothing looks at.
                 ClassMoments(
                     trained[folds != f].sum(keepdims=True), pooled[f, None, None], nonzero=nonzero[f]

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from sklearn.utils.validation import check_is_fitted
 
-from maxdisc.matrices import Booleans, Integers, Matrix, with_data
+from maxdisc.matrices import Booleans, Integers, Matrix, blocks, with_data
 from maxdisc.parameters import require_one_of
 from maxdisc.words import Counts, Terms, WordRule, count_words, stacked
 
@@ -285,7 +285,9 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
         else:
             length = np.asarray(X.sum(axis=1)).ravel()
         target = 1.0 if self.scale == "frequency" else self.mean_length_
-        X.data *= np.repeat(target / np.where(length > 0, length, 1.0), np.diff(X.indptr))
+        factor, stored = target / np.where(length > 0, length, 1.0), np.diff(X.indptr)
+        for rows in blocks(X.shape[0], 1 + X.nnz // max(X.shape[0], 1)):
+            X.data[X.indptr[rows.start] : X.indptr[rows.stop]] *= np.repeat(factor[rows], stored[rows])
         return X
 
     # ------------------------------------------------------------------ names

@@ -100,9 +100,12 @@ class Counts:
     indices: npt.NDArray[np.int32]
     counts: npt.NDArray[np.int32]
 
-    def renumbered(self, numbers: Integers) -> Counts:
-        """With other numbers for the terms."""
-        return Counts(self.indptr, numbers.astype(np.int32)[self.indices], self.counts)
+    def renumber(self, numbers: Integers) -> Counts:
+        """Give the terms other numbers, in place."""
+        from maxdisc.kernels.words import rename
+
+        rename(self.indices, numbers)
+        return self
 
     def kept_before(self, kept: Booleans) -> Integers:
         """How many counts of terms to be kept stand before each row, and in all; ``indptr`` if all are."""
@@ -525,4 +528,4 @@ def _count_in_threads(
         ),
         key=lambda job: job[0],
     )
-    return terms, in_threads(lambda job: job[1].renumbered(job[2]), jobs)
+    return terms, in_threads(lambda job: job[1].renumber(job[2]), jobs)

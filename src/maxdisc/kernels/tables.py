@@ -215,6 +215,20 @@ def class_sums(
 
 
 @kernel
+def cell_ends(indptr: Any, rows: Any, codes: Any, n_classes: int, ends: Any) -> None:
+    """Before each column of a CSC matrix, and in all: how many classes have cells in a column."""
+    seen = np.full(n_classes, -1, dtype=np.int64)
+    filled = 0
+    ends[0] = 0
+    for j in range(indptr.size - 1):
+        for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
+            c = np.uint64(codes[np.uint32(rows[p])])
+            filled += seen[c] != j
+            seen[c] = j
+        ends[j + 1] = filled
+
+
+@kernel
 def fold_cells(
     indptr: Any,
     rows: Any,
@@ -223,59 +237,53 @@ def fold_cells(
     folds: Any,
     weights: Any,
     n_classes: int,
+    start: int,
+    stop: int,
     ends: Any,
     classes: Any,
     sums: Any,
     pooled: Any,
     nonzero: Any,
-    place: Any,
+    occurs: Any,
 ) -> None:
-    """For each of V folds, the class sums over the rows of all *other* folds that are not zero.
+    """For each of V folds, the class sums over the rows of all *other* folds, of some columns.
 
-    ``folds`` says for each row of a CSC matrix which fold holds it out; V, if none does. For fold f, the
-    sums of column j are ``classes[f, ends[f, j]:ends[f, j + 1]]`` and ``sums[f]`` there; behind the last
-    there must be room for one more. Besides, for each fold and column: the sum over all classes, the weight
-    of the cells that are not zero, and its place among the columns that rows of the fold have, or -1.
+    ``folds`` says for each row of a CSC matrix which fold holds it out; V, if none does. The cells of column
+    j are those from ``ends[j]`` to ``ends[j + 1]``, see :func:`cell_ends`. Their classes are the same for all
+    folds; their sums are ``sums[f]``, some of them 0. Besides, for each fold and column: the sum over all
+    classes, the weight of the cells that are not zero, and whether rows of the fold have the column.
     """
     n_folds = pooled.shape[0]
-    by_fold, others = np.zeros((n_folds + 1, n_classes)), np.empty(n_folds + 1)
-    stored, occurs = np.empty(n_folds + 1), np.empty(n_folds + 1, dtype=np.int64)
-    seen, found = np.zeros(n_classes, dtype=np.uint8), np.empty(n_classes + 1, dtype=np.uint32)
-    filled, n_placed = np.zeros(n_folds, dtype=np.uint64), np.zeros(n_folds, dtype=np.int64)
-    ends[:, 0] = 0
-    for j in range(pooled.shape[1]):
+    by_fold, others = np.zeros((n_classes, n_folds + 1)), np.empty(n_folds + 1)
+    stored, held = np.empty(n_folds + 1), np.empty(n_folds + 1, dtype=np.uint8)
+    seen, found = np.full(n_classes, -1, dtype=np.int64), np.empty(n_classes + 1, dtype=np.int32)
+    for j in range(start, stop):
         stored[:] = 0.0
-        occurs[:] = 0
+        held[:] = 0
         n_found = np.uint64(0)
         for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
             row = np.uint32(rows[p])
             fold, c, weight = np.uint64(folds[row]), np.uint64(codes[row]), weights[row]
             # Written whether it is new or not: there is no branch to be guessed wrong.
             found[n_found] = c
-            n_found += np.uint64(1 - seen[c])
-            seen[c] = 1
-            by_fold[fold, c] += weight * data[p]
+            n_found += np.uint64(seen[c] != j)
+            seen[c] = j
+            by_fold[c, fold] += weight * data[p]
             stored[fold] += weight if data[p] != 0 else 0.0
-            occurs[fold] = 1
+            held[fold] = 1
         _sum_others(stored, others)
         for f in range(n_folds):
             pooled[f, j] = 0.0
             nonzero[f, j] = others[f]
-            place[f, j] = n_placed[f] if occurs[f] else -1
-            n_placed[f] += occurs[f]
+            occurs[f, j] = held[f]
         for i in range(n_found):
-            c = np.uint64(found[i])
-            seen[c] = 0
-            _sum_others(by_fold[:, c], others)
+            at, c = np.uint64(ends[j]) + i, np.uint64(found[i])
+            classes[at] = c
+            _sum_others(by_fold[c], others)
+            by_fold[c] = 0.0
             for f in range(n_folds):
-                at = filled[f]
-                classes[f, at] = c
                 sums[f, at] = others[f]
-                filled[f] = at + np.uint64(others[f] != 0.0)
                 pooled[f, j] += others[f]
-            by_fold[:, c] = 0.0
-        for f in range(n_folds):
-            ends[f, j + 1] = filled[f]
 
 
 @inlined

@@ -360,6 +360,13 @@ def refill(slots: Any, hashes: Any, n_terms: int) -> None:
 
 
 @kernel
+def rename(terms: Any, numbers: Any) -> None:
+    """Put for each term its number in another table."""
+    for p in range(terms.size):
+        terms[p] = numbers[np.uint32(terms[p])]
+
+
+@kernel
 def arrange(
     indptr: Any,
     indices: Any,
