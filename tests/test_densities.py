@@ -13,6 +13,7 @@ from maxdisc.decision import ranked_decision
 from maxdisc.densities import density_blocks, estimate, translated
 from maxdisc.divergences import DIVERGENCES, jeffreys, js_gm, kl, one_vs_rest
 from maxdisc.families import FAMILIES, Gaussian, Poisson
+from maxdisc.rows import ArrayRows
 from maxdisc.smoothing import Smoothing
 from maxdisc.testing import random_data
 
@@ -259,3 +260,13 @@ def test_a_given_prior_with_missing_cells_is_a_reweighting_of_the_rows():
     np.testing.assert_allclose(given_prior.prior, weighted.prior, rtol=1e-9)
     for divergence in DIVERGENCES.values():
         np.testing.assert_allclose(divergence(given_prior), divergence(weighted), rtol=1e-6)
+
+
+@given(st.integers(0, 10**6))
+def test_a_column_of_ones_says_nothing_whatever_the_weights(seed):
+    rng = np.random.default_rng(seed)
+    codes, weights = rng.integers(0, 3, 40), rng.random(40) + 0.1
+    order = rng.permutation(40)
+    moments = ArrayRows(np.ones((40, 1)), codes[order], 3, weights[order]).moments(FAMILIES["bernoulli"])[0]
+    for smoothing in (Smoothing(1.0), Smoothing(1.0, "flat")):
+        assert not estimate(FAMILIES["bernoulli"], moments, smoothing).informative.any()

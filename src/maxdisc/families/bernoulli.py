@@ -44,4 +44,5 @@ class Bernoulli(Family):
         return rng.binomial(1, expit(natural[0])).astype(np.float64)
 
     def interior(self, mean: Floats) -> Booleans:
-        return (mean[0] > 0) & (mean[0] < 1)
+        # Weighted sums leave a gap of a few ulps where every cell is 1.
+        return (mean[0] > 0) & (mean[0] < 1 - 1e-13)
