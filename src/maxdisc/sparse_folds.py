@@ -74,7 +74,7 @@ class SparseFoldModels:
 
     @cached_property
     def _whole(self) -> ClassMoments:
-        from maxdisc.kernels.tables import class_sums
+        from maxdisc.kernels.cells import class_sums
 
         columns, codes, weights = self._columns, self.rows.labels, self._weights
         sums = np.zeros((1, self.rows.n_classes, self.n_features))
@@ -210,7 +210,7 @@ class _Group:
 
     @cached_property
     def cells(self) -> list[_Cells]:
-        from maxdisc.kernels.tables import cell_ends, fold_cells
+        from maxdisc.kernels.cells import cell_ends, fold_cells
 
         models, count = self.models, len(self.chosen)
         n_classes, n_features = models.rows.n_classes, models.n_features
@@ -279,7 +279,7 @@ class _Trial:
 
     def sweep(self, sizes: Integers, smoothing: Smoothing, table: Floats) -> Sweep:
         """What the model of the training rows gets right among the rows held out; writes in ``table``."""
-        from maxdisc.kernels.tables import sweep_rows
+        from maxdisc.kernels.sweeping import sweep_rows
 
         if not (self.held.size and self.training.any()):
             return Sweep.zero(len(sizes))

@@ -1,4 +1,4 @@
-"""Natural parameters, normalisers and divergences of one-statistic families; and the sweep.
+"""Natural parameters, normalisers and divergences of one-statistic families.
 
 All classes of a feature stand together: the sweep reads its row of ``natural``, whole, for every cell in
 which the feature occurs.
@@ -11,66 +11,14 @@ from typing import Any
 import numpy as np
 
 from maxdisc.kernels.compiling import inlined, kernel
+from maxdisc.kernels.elementary import log, log1p
 
 #: The families whose parameters are elementary functions of the mean, and their numbers here.
 KINDS = {"poisson": 0, "exponential": 1, "geometric": 2, "bernoulli": 3}
 #: As in :mod:`maxdisc.divergences`.
 NOISE = 1e-18
-#: The loss where the true class is absent from the training rows: as wrong as numbers can say.
-NEVER = -np.log(np.finfo(np.float64).tiny)
-
-#: The exponential of minus this is lost beside 1, even a hundred times.
-LOST = 42.0
 #: Two to this power is the number of different pseudo-row numbers whose consequences are kept at a time.
 SLOT_BITS = 10
-
-
-@inlined
-def _log(x: Any) -> Any:
-    """Natural logarithm of a normal positive number, to one unit in the last place; it vectorises.
-
-    With x = 2^k (1 + f), sqrt(1/2) <= 1 + f < sqrt(2): a polynomial in (f / (2 + f))^2, as in fdlibm.
-    """
-    bits = np.float64(x).view(np.int64)
-    exponent = (bits - np.int64(0x3FE6A09E667F3BCD)) >> 52
-    f = np.int64(bits - (exponent << 52)).view(np.float64) - 1.0
-    k = np.float64(exponent)
-    s = f / (2.0 + f)
-    z = s * s
-    w = z * z
-    even = w * (3.999999999940941908e-01 + w * (2.222219843214978396e-01 + w * 1.531383769920937332e-01))
-    odd = 1.818357216161805012e-01 + w * 1.479819860511658591e-01
-    odd = z * (6.666666666666735130e-01 + w * (2.857142874366239149e-01 + w * odd))
-    half = 0.5 * f * f
-    small = s * (half + even + odd) + k * 1.90821492927058770002e-10
-    return k * 6.93147180369123816490e-01 - ((half - small) - f)
-
-
-@inlined
-def _log1p(x: Any) -> Any:
-    """log(1 + x) for x > -1, with what rounding took from 1 + x given back."""
-    w = 1.0 + x
-    return _log(w) - ((w - 1.0) - x) / w
-
-
-@inlined
-def _exp(x: Any) -> Any:
-    """Exponential of a number that is not positive, to about 1e-10; it vectorises. At -700 it is level."""
-    x = x if x > -700.0 else -700.0
-    # Adding 1.5 * 2^52 leaves the nearest integer in the last bits.
-    shifted = x * 1.4426950408889634 + 6755399441055744.0
-    r = x - (shifted - 6755399441055744.0) * 0.6931471805599453
-    # Taylor's polynomial; |r| is at most half of log 2.
-    p = 2.7557319223985893e-06 * r + 2.48015873015873e-05
-    p = p * r + 0.0001984126984126984
-    p = p * r + 0.001388888888888889
-    p = p * r + 0.008333333333333333
-    p = p * r + 0.041666666666666664
-    p = p * r + 0.16666666666666666
-    p = p * r + 0.5
-    p = p * r + 1.0
-    p = p * r + 1.0
-    return p * np.int64((np.float64(shifted).view(np.int64) + 1023) << 52).view(np.float64)
 
 
 @inlined
@@ -78,20 +26,20 @@ def _parameters(kind: Any, mean: Any, natural: Any, log_partition: Any) -> None:
     """From means to natural parameters and log normalisers, all of one length."""
     if kind == 0:
         for i in range(mean.size):
-            natural[i] = _log(mean[i])
+            natural[i] = log(mean[i])
             log_partition[i] = mean[i]
     elif kind == 1:
         for i in range(mean.size):
             natural[i] = -1.0 / mean[i]
-            log_partition[i] = _log(mean[i])
+            log_partition[i] = log(mean[i])
     elif kind == 2:
         for i in range(mean.size):
-            natural[i] = -_log1p(1.0 / mean[i])
-            log_partition[i] = _log1p(mean[i])
+            natural[i] = -log1p(1.0 / mean[i])
+            log_partition[i] = log1p(mean[i])
     else:
         for i in range(mean.size):
-            log_partition[i] = -_log1p(-min(mean[i], 1.0 - 1e-15))
-            natural[i] = _log(mean[i]) + log_partition[i]
+            log_partition[i] = -log1p(-min(mean[i], 1.0 - 1e-15))
+            natural[i] = log(mean[i]) + log_partition[i]
 
 
 @inlined
@@ -192,114 +140,6 @@ def tables_from_sums(
 
 
 @kernel
-def class_sums(
-    indptr: Any,
-    rows: Any,
-    data: Any,
-    codes: Any,
-    weights: Any,
-    start: int,
-    stop: int,
-    sums: Any,
-    nonzero: Any,
-) -> None:
-    """Sums (C, D), and weights of the cells that are not zero (D,), of some columns of a CSC matrix."""
-    for j in range(start, stop):
-        stored = 0.0
-        for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
-            row = np.uint32(rows[p])
-            sums[np.uint32(codes[row]), j] += weights[row] * data[p]
-            if data[p] != 0:
-                stored += weights[row]
-        nonzero[j] = stored
-
-
-@kernel
-def cell_ends(indptr: Any, rows: Any, codes: Any, n_classes: int, ends: Any) -> None:
-    """Before each column of a CSC matrix, and in all: how many classes have cells in a column."""
-    seen = np.full(n_classes, -1, dtype=np.int64)
-    filled = 0
-    ends[0] = 0
-    for j in range(indptr.size - 1):
-        for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
-            c = np.uint64(codes[np.uint32(rows[p])])
-            filled += seen[c] != j
-            seen[c] = j
-        ends[j + 1] = filled
-
-
-@kernel
-def fold_cells(
-    indptr: Any,
-    rows: Any,
-    data: Any,
-    codes: Any,
-    folds: Any,
-    weights: Any,
-    n_classes: int,
-    start: int,
-    stop: int,
-    ends: Any,
-    classes: Any,
-    sums: Any,
-    pooled: Any,
-    nonzero: Any,
-    occurs: Any,
-) -> None:
-    """For each of V folds, the class sums over the rows of all *other* folds, of some columns.
-
-    ``folds`` says for each row of a CSC matrix which fold holds it out; V, if none does. The cells of column
-    j are those from ``ends[j]`` to ``ends[j + 1]``, see :func:`cell_ends`. Their classes are the same for all
-    folds; their sums are ``sums[f]``, some of them 0. Besides, for each fold and column: the sum over all
-    classes, the weight of the cells that are not zero, and whether rows of the fold have the column.
-    """
-    n_folds = pooled.shape[0]
-    by_fold, others = np.zeros((n_classes, n_folds + 1)), np.empty(n_folds + 1)
-    stored, held = np.empty(n_folds + 1), np.empty(n_folds + 1, dtype=np.uint8)
-    seen, found = np.full(n_classes, -1, dtype=np.int64), np.empty(n_classes + 1, dtype=np.int32)
-    for j in range(start, stop):
-        stored[:] = 0.0
-        held[:] = 0
-        n_found = np.uint64(0)
-        for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
-            row = np.uint32(rows[p])
-            fold, c, weight = np.uint64(folds[row]), np.uint64(codes[row]), weights[row]
-            # Written whether it is new or not: there is no branch to be guessed wrong.
-            found[n_found] = c
-            n_found += np.uint64(seen[c] != j)
-            seen[c] = j
-            by_fold[c, fold] += weight * data[p]
-            stored[fold] += weight if data[p] != 0 else 0.0
-            held[fold] = 1
-        _sum_others(stored, others)
-        for f in range(n_folds):
-            pooled[f, j] = 0.0
-            nonzero[f, j] = others[f]
-            occurs[f, j] = held[f]
-        for i in range(n_found):
-            at, c = np.uint64(ends[j]) + i, np.uint64(found[i])
-            classes[at] = c
-            _sum_others(by_fold[c], others)
-            by_fold[c] = 0.0
-            for f in range(n_folds):
-                sums[f, at] = others[f]
-                pooled[f, j] += others[f]
-
-
-@inlined
-def _sum_others(values: Any, out: Any) -> None:
-    """For each entry the sum of all the others: never the whole less one, which would leave rounding."""
-    behind = 0.0
-    for f in range(values.size - 1, -1, -1):
-        out[f] = behind
-        behind += values[f]
-    before = 0.0
-    for f in range(values.size):
-        out[f] += before
-        before += values[f]
-
-
-@kernel
 def tables_from_cells(
     kind: int,
     cell_ends: Any,
@@ -315,7 +155,7 @@ def tables_from_cells(
     log_partition: Any,
     scores: Any,
 ) -> None:
-    """Log normalisers (D, C) and scores (D,) from the class sums that are not zero; see :func:`fold_cells`.
+    """Log normalisers (D, C) and scores (D,) from class sums; see :func:`maxdisc.kernels.cells.fold_cells`.
 
     ``number`` pseudo-rows of mean ``target`` are added to each class; features that are not ``informative``
     get zeros. Natural parameters are kept for the features that have a place, and there.
@@ -415,7 +255,7 @@ def poisson_tables(
                 for p in range(np.uint64(cell_ends[i]), np.uint64(cell_ends[i + 1])):
                     more[p - before] = min(cell_sums[p] / pseudo, 1e300)
             for i in range(np.uint64(cell_ends[min(j + width, scores.size)]) - before):
-                more[i] = _log1p(more[i])
+                more[i] = log1p(more[i])
         at = place[j]
         if not informative[j]:
             if at >= 0:
@@ -501,82 +341,3 @@ def bucket_totals(log_partition: Any, bucket: Any, out: Any) -> None:
         if bucket[j] < out.shape[0]:
             for c in range(out.shape[1]):
                 out[bucket[j], c] += log_partition[j, c]
-
-
-@kernel
-def sweep_rows(
-    indptr: Any,
-    columns: Any,
-    data: Any,
-    held: Any,
-    codes: Any,
-    weights: Any,
-    natural: Any,
-    place: Any,
-    bucket: Any,
-    baseline: Any,
-    log_prior: Any,
-    correct: Any,
-    loss: Any,
-) -> None:
-    """Count what the first 1, 2, ... buckets of features get right among rows of a CSR matrix, and the loss.
-
-    Each row's evidence is gathered bucket by bucket and then added up, so one pass serves all sizes. Ties go
-    to the first class, as argmax has it.
-    """
-    n_buckets, n_classes = baseline.shape
-    gathered, score = np.empty((n_buckets, n_classes)), np.empty(n_classes)
-    cells, parameters = gathered.reshape(n_buckets * n_classes), natural.reshape(natural.size)
-    width = np.uint64(n_classes)
-    highest, total = np.empty(n_buckets), np.empty(n_buckets)
-    undecided = np.empty(n_buckets, dtype=np.int64)
-    for row in held:
-        cells[:] = 0.0
-        for p in range(np.uint64(indptr[row]), np.uint64(indptr[row + 1])):
-            j = np.uint32(columns[p])
-            at = np.uint32(bucket[j])
-            if at < n_buckets:
-                value, into, source = data[p], np.uint64(at) * width, np.uint64(place[j]) * width
-                for c in range(width):
-                    cells[into + c] += value * parameters[source + c]
-        score[:] = log_prior
-        for b in range(n_buckets):
-            for c in range(n_classes):
-                score[c] += gathered[b, c] - baseline[b, c]
-                gathered[b, c] = score[c]
-        # One class after the other: what buckets do side by side need not wait for one another.
-        highest[:] = gathered[:, 0]
-        for c in range(1, n_classes):
-            for b in range(n_buckets):
-                highest[b] = gathered[b, c] if gathered[b, c] > highest[b] else highest[b]
-        truth, weight = codes[row], weights[row]
-        impossible = log_prior[truth] == -np.inf
-        n_undecided = 0
-        for b in range(n_buckets):
-            if gathered[b, truth] == highest[b]:
-                first = 0
-                while gathered[b, first] < highest[b]:
-                    first += 1
-                if first == truth:
-                    correct[b] += weight
-            loss[b] += weight * (NEVER if impossible else highest[b] - gathered[b, truth])
-            # Where no class comes near the highest, the exponentials of all sum to 1: others move up.
-            near = 0
-            for c in range(n_classes):
-                below = gathered[b, c] - highest[b]
-                near += below > -LOST
-                cells[n_undecided * n_classes + c] = below
-            undecided[n_undecided] = b
-            n_undecided += near > 1
-        if impossible:
-            continue
-        for i in range(n_undecided * n_classes):
-            cells[i] = _exp(cells[i])
-        total[:n_undecided] = 0.0
-        for c in range(n_classes):
-            for i in range(n_undecided):
-                total[i] += gathered[i, c]
-        for i in range(n_undecided):
-            total[i] = _log(total[i])
-        for i in range(n_undecided):
-            loss[undecided[i]] += weight * total[i]
