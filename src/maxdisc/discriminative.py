@@ -148,7 +148,7 @@ class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
         classes, codes = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
-                f"y has one class only, {classes[0]!r}: rows of at least two classes are needed."
+                f"y has one class only, {classes.tolist()[0]!r}: rows of at least two classes are needed."
             )
         start = self._last_parameters(classes, X.shape[1]) if self.warm_start else None
         features = SharedFeatures(X, len(classes))
@@ -285,12 +285,14 @@ class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
         return scores if len(self.classes_) > 2 else scores[:, 0]
 
     def _scores(self, X: Any) -> Floats:
+        """For each class, shape (N, C)."""
         scores = self.decision_function(X)
         return scores if scores.ndim == 2 else scores[:, None] * np.array([-0.5, 0.5])
 
     def predict(self, X: Any) -> npt.NDArray[np.generic]:
         """The most probable label of each row, shape (N,); ties go to the first in ``classes_``."""
-        return self.classes_[self._scores(X).argmax(axis=1)]
+        scores = self._scores(X)
+        return self.classes_[scores.argmax(axis=1)]
 
     def predict_log_proba(self, X: Any) -> Floats:
         """Log of the class probabilities, shape (N, C)."""
