@@ -1,7 +1,7 @@
 """The conditional model (DME) on the paper's eleven text rows, beside the paper's DME column.
 
-Two folds, five seeds (the scalings: the first only), scaled counts of full posts. L-BFGS has its defaults; the
-scalings stop early on a held-out tenth, as the paper's source (Nigam et al. 1999) advises. Run with
+Two folds, five seeds (the scalings: the first only), scaled counts of full posts. L-BFGS has its defaults,
+the scalings stop early on a held-out tenth, as the paper's source (Nigam et al. 1999) advises. Run with
 ``make bench-dme``.
 """
 

@@ -16,6 +16,7 @@ from maxdisc.conditional import (
     Examples,
     Prior,
     SharedFeatures,
+    _expectation,
     _levels,
     _Problem,
     _scaling_step,
@@ -89,7 +90,7 @@ def test_objective_and_gradient_are_those_of_the_definition(name):
     at = rng.normal(scale=0.3, size=len(problem.center))
     value, mass = problem.evaluated(at)
     np.testing.assert_allclose(value, objective(examples, prior, *problem.split(at)), rtol=1e-12)
-    gradient = problem.gradient(at, problem.expectation(features, mass))
+    gradient = problem.gradient(at, _expectation(features, mass, fit_bias=True))
     by_differences = approx_fprime(at, lambda z: problem.evaluated(z)[0], 1e-7)
     np.testing.assert_allclose(gradient, by_differences, rtol=1e-4, atol=1e-4)
 
@@ -284,7 +285,8 @@ def test_a_scaling_step_solves_its_equation(expected, precision, wanted):
 def test_levels_are_never_below_the_sums_they_stand_for():
     rng = np.random.default_rng(0)
     few, many = rng.integers(0, 5, 100).astype(float), rng.uniform(size=1000)
-    np.testing.assert_array_equal(_levels(few, 8), [1, 1, 2, 3, 4])
+    np.testing.assert_array_equal(_levels(few, 8), [1, 2, 3, 4])
+    np.testing.assert_array_equal(_levels(np.zeros(3), 8), [1])
     levels = _levels(many, 8)
     assert len(levels) == 8
     assert levels[-1] == many.max()
@@ -298,6 +300,7 @@ def test_levels_are_never_below_the_sums_they_stand_for():
         ({"solver": "newton"}, "solver='newton' is not available"),
         ({"prior": Prior(-1.0)}, "not negative"),
         ({"prior": Prior(1.0, np.nan)}, "finite"),
+        ({"start": (np.zeros((5, 3)), np.zeros(3))}, r"weights of shape \(3, 5\)"),
     ],
 )
 def test_what_makes_no_sense_is_refused(change, message):
@@ -305,9 +308,27 @@ def test_what_makes_no_sense_is_refused(change, message):
         fit(CASES["dense"], **change)
 
 
-def test_weights_and_values_that_cannot_be_summed_are_refused():
-    X, codes = np.array([[1e308], [1e308]]), np.array([0, 0])
-    with pytest.raises(ValueError, match="too large to be summed"), np.errstate(over="ignore"):
+@pytest.mark.parametrize("size", [1e308, 1e200])
+def test_values_that_cannot_be_summed_are_refused(size):
+    X, codes = np.array([[size], [size]]), np.array([0, 0])
+    with pytest.raises(ValueError, match="too large to be summed"):
         fit(Examples(SharedFeatures(X, 2), codes))
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", *SCALINGS])
+def test_tiny_values_end_in_no_nan(solver):
+    X, codes = np.array([[0.0, 1e-200], [2e-300, 3e-200]]), np.array([0, 1])
+    found = fit(Examples(SharedFeatures(X, 2), codes), solver=solver, fit_bias=False)
+    assert np.isfinite(found.weights).all()
+
+
+def test_examples_that_make_no_sense_are_refused():
+    features, codes = SharedFeatures(np.eye(2), 2), np.array([0, 1])
+    with pytest.raises(ValueError, match="codes must be 0 to 1, got -1 to 0"):
+        Examples(features, codes - 1)
+    with pytest.raises(ValueError, match="codes must be 0 to 1, got 1 to 2"):
+        Examples(features, codes + 1)
+    with pytest.raises(ValueError, match="not negative"):
+        Examples(features, codes, np.array([1.0, -1.0]))
     with pytest.raises(ValueError, match="all are zero"):
         fit(Examples(SharedFeatures(np.eye(2), 2), codes, np.zeros(2)))

@@ -237,6 +237,15 @@ class Examples:
     codes: Integers
     weight: Floats | None = None
 
+    def __post_init__(self) -> None:
+        n_classes = self.features.n_classes
+        if ((self.codes < 0) | (self.codes >= n_classes)).any():
+            raise ValueError(
+                f"codes must be 0 to {n_classes - 1}, got {self.codes.min()} to {self.codes.max()}."
+            )
+        if self.weight is not None and not ((self.weight >= 0) & np.isfinite(self.weight)).all():
+            raise ValueError("weights of rows must be finite and not negative.")
+
     def mass(self) -> Floats:
         """The weight of each row, at its class; shape (N, C)."""
         mass = np.zeros((len(self.codes), self.features.n_classes))
@@ -349,6 +358,10 @@ def fit(
         raise ValueError(f"solver={solver!r} is not available: use solver={' or '.join(map(repr, SOLVERS))}.")
     problem = _Problem.of(examples, prior or Prior(), fit_bias, lower)
     course = _Course(problem, tol, held_out, patience)
+    if start is not None and (
+        np.shape(start[0]) != examples.features.shape or not np.isfinite(start[0]).all()
+    ):
+        raise ValueError(f"a start needs finite weights of shape {examples.features.shape}.")
     first = problem.center if start is None else problem.joined(*start)
     first = np.maximum(first, problem.lower)
     if solver == "lbfgs":
@@ -367,6 +380,8 @@ class _Problem:
     precision: Floats
     center: Floats
     lower: Floats
+    #: One over the root of each parameter's curvature among equally probable classes.
+    unit: Floats
     weight: Floats
     fit_bias: bool
 
@@ -386,24 +401,24 @@ class _Problem:
         precision, center = full(prior.precision, prior.bias_precision), full(prior.center, prior.bias_center)
         if not (precision >= 0).all() or not np.isfinite(precision).all() or not np.isfinite(center).all():
             raise ValueError("precisions of a prior must be finite and not negative, and its centres finite.")
-        unfinished = cls(examples, center, precision, center, full(lower, -np.inf), weight, fit_bias)
-        observed = unfinished.expectation(features, mass)
-        if not np.isfinite(observed).all():
+        with np.errstate(over="ignore", invalid="ignore"):
+            observed = _expectation(features, mass, fit_bias)
+            curvature = np.broadcast_to(features.curvature(weight), features.shape)
+        if not np.isfinite(observed).all() or not np.isfinite(curvature).all():
             raise ValueError("the features or their weights are too large to be summed: rescale them.")
-        return cls(examples, observed, precision, center, unfinished.lower, weight, fit_bias)
+        unit = 1.0 / np.sqrt(full(curvature, weight.sum() / features.n_classes) + precision + TINY)
+        return cls(examples, observed, precision, center, full(lower, -np.inf), unit, weight, fit_bias)
 
     def joined(self, weights: Floats, bias: Floats) -> Floats:
+        """Weights and biases as one vector; the biases are left out where there are none."""
         return np.concatenate([np.ravel(weights), np.ravel(bias)[: len(self.center) - np.size(weights)]])
 
     def split(self, parameters: Floats) -> tuple[Floats, Floats]:
+        """A vector as weights and biases."""
         features = self.examples.features
         size = int(np.prod(features.shape))
         bias = parameters[size:] if self.fit_bias else np.zeros(features.n_classes)
         return parameters[:size].reshape(features.shape), bias
-
-    def expectation(self, features: Features, mass: Floats) -> Floats:
-        of_biases = mass.sum(axis=0) if self.fit_bias else np.empty(0)
-        return np.concatenate([features.expectation(mass).ravel(), of_biases])
 
     def evaluated(self, parameters: Floats) -> tuple[float, Floats]:
         """The objective, and the mass that the model gives to rows and classes, shape (N, C)."""
@@ -413,15 +428,15 @@ class _Problem:
         penalty = 0.5 * float(self.precision @ (parameters - self.center) ** 2)
         return float(self.weight @ seen) - penalty, np.exp(log_p) * self.weight[:, None]
 
-    def units(self) -> Floats:
-        """One over the root of each parameter's curvature among equally probable classes."""
-        features = self.examples.features
-        of_weights = np.broadcast_to(features.curvature(self.weight), features.shape)
-        of_biases = np.full(features.n_classes, self.weight.sum() / features.n_classes)
-        return 1.0 / np.sqrt(self.joined(of_weights, of_biases) + self.precision + TINY)
-
     def gradient(self, parameters: Floats, expected: Floats) -> Floats:
+        """Of the objective, from the features that the model expects."""
         return self.observed - expected - self.precision * (parameters - self.center)
+
+
+def _expectation(features: Features, mass: Floats, fit_bias: bool) -> Floats:
+    """Sums of the features of all parameters under a mass on rows and classes, shape (P,)."""
+    of_biases = mass.sum(axis=0) if fit_bias else np.empty(0)
+    return np.concatenate([features.expectation(mass).ravel(), of_biases])
 
 
 @dataclass(eq=False)
@@ -467,7 +482,7 @@ def _lbfgs(problem: _Problem, first: Floats, course: _Course, max_iter: int) -> 
     """
     features = problem.examples.features
     total = problem.weight.sum()
-    unit, mean_row = problem.units(), features.mean(problem.weight)
+    unit, mean_row = problem.unit, features.mean(problem.weight)
     objective, gradient, stopped = 0.0, first, False
 
     def parameters(point: Floats) -> Floats:
@@ -476,8 +491,9 @@ def _lbfgs(problem: _Problem, first: Floats, course: _Course, max_iter: int) -> 
 
     def loss(point: Floats) -> tuple[float, Floats]:
         nonlocal objective, gradient
-        objective, mass = problem.evaluated(parameters(point))
-        gradient = problem.gradient(parameters(point), problem.expectation(features, mass))
+        at = parameters(point)
+        objective, mass = problem.evaluated(at)
+        gradient = problem.gradient(at, _expectation(features, mass, problem.fit_bias))
         of_weights, of_bias = problem.split(gradient)
         centred = problem.joined(of_weights - mean_row.expectation(of_bias[None]), of_bias)
         return -objective / total, centred * unit / -total
@@ -533,7 +549,9 @@ def _iterative_scaling(
     parameters = first
     for step in range(max_iter + 1):
         objective, mass = problem.evaluated(parameters)
-        expected = np.stack([problem.expectation(f, mass[p]) for f, p in zip(rows, parts, strict=True)])
+        expected = np.stack(
+            [_expectation(f, mass[p], problem.fit_bias) for f, p in zip(rows, parts, strict=True)]
+        )
         gradient = problem.gradient(parameters, expected.sum(axis=0))
         if course.reached(parameters, objective, gradient):
             return True
@@ -548,12 +566,12 @@ def _iterative_scaling(
 
 def _levels(totals: Floats, most: int) -> Floats:
     """At most so many sums of features, such that each row's is not above the next of them."""
-    levels = np.unique(totals)
+    # Rows without any feature take part in no sum.
+    levels = np.unique(totals[totals > 0])
     if len(levels) > most:
         shares = np.linspace(1.0 / most, 1.0, most)
-        levels = np.unique(np.quantile(totals, shares, method="higher"))
-    # Rows without any feature take part in no sum.
-    return np.where(levels > 0, levels, 1.0)
+        levels = np.unique(np.quantile(totals[totals > 0], shares, method="higher"))
+    return levels if len(levels) else np.ones(1)
 
 
 def _of_lift(problem: _Problem, lift: Matrix, weight: Floats) -> Floats:

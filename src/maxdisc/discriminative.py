@@ -171,8 +171,8 @@ class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
         )
         if not found.converged:
             warnings.warn(
-                f"{self.solver} took all of its max_iter={self.max_iter} steps and is not at the optimum to "
-                f"tol={self.tol}: raise max_iter, scale the features, "
+                f"{self.solver} stopped after {found.n_iter} steps (max_iter={self.max_iter}), not at the "
+                f"optimum to tol={self.tol}: raise max_iter, scale the features, "
                 + ("or raise the penalty." if self.solver == "lbfgs" else "or use solver='lbfgs'."),
                 ConvergenceWarning,
                 stacklevel=2,
