@@ -100,11 +100,12 @@ def test_objective_and_gradient_are_those_of_the_definition(name):
 def test_the_three_solvers_have_one_optimum(name, fit_bias):
     examples = CASES[name]
     options = {"fit_bias": fit_bias, "tol": 1e-7, "max_iter": 50_000}
-    lbfgs, gis, iis = (fit(examples, Prior(5.0), solver=s, **options) for s in ("lbfgs", "gis", "iis"))
+    lbfgs, gis, iis = (fit(examples, Prior(20.0), solver=s, **options) for s in ("lbfgs", "gis", "iis"))
     assert all(found.converged for found in (lbfgs, gis, iis))
     for other in (gis, iis):
-        np.testing.assert_allclose(other.weights, lbfgs.weights, atol=1e-5)
-        np.testing.assert_allclose(other.bias, lbfgs.bias, atol=5e-5)
+        np.testing.assert_allclose(other.weights, lbfgs.weights, atol=2e-6)
+        np.testing.assert_allclose(other.bias, lbfgs.bias, atol=2e-5)
+    assert np.abs(lbfgs.weights).max() > 0.05
     assert fit_bias == lbfgs.bias.any()
     assert iis.n_iter <= gis.n_iter
 
@@ -130,7 +131,7 @@ def test_at_the_free_optimum_the_expectations_are_those_of_the_data(name):
     n_classes=st.integers(2, 4),
     scale=st.sampled_from([1e-3, 1.0, 50.0]),
 )
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_scaling_never_lowers_the_penalised_likelihood(
     seed, solver, precision, center, negative, sparse, whole, fit_bias, n_classes, scale
 ):
@@ -186,12 +187,12 @@ def test_weights_may_be_held_above_a_bound(solver):
 def test_a_prior_pulls_towards_its_centre(solver):
     examples = CASES["dense"]
     center = np.random.default_rng(3).normal(size=(3, 5))
-    near, far = (fit(examples, Prior(p, center), solver=solver, max_iter=20_000) for p in (1e6, 5.0))
+    near, far = (fit(examples, Prior(p, center), solver=solver, max_iter=20_000) for p in (1e6, 20.0))
     np.testing.assert_allclose(near.weights, center, atol=1e-4)
     assert np.abs(far.weights - center).max() > 0.05
     # At the optimum the missing expectations are paid for by the distance from the centre.
     model, data = expectations(examples, far.weights, far.bias)
-    np.testing.assert_allclose(data - model, 5.0 * (far.weights - center), atol=1e-6 * examples.weight.sum())
+    np.testing.assert_allclose(data - model, 20.0 * (far.weights - center), atol=1e-6 * examples.weight.sum())
 
 
 def test_both_kinds_of_features_say_the_same():

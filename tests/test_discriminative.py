@@ -22,8 +22,8 @@ from maxdisc.testing import random_data
 @parametrize_with_checks(
     [
         DiscriminativeMaxEnt(),
-        DiscriminativeMaxEnt("gis", max_iter=100),
-        DiscriminativeMaxEnt("iis", max_iter=100),
+        DiscriminativeMaxEnt("gis", max_iter=30),
+        DiscriminativeMaxEnt("iis", max_iter=30),
     ]
 )
 def test_scikit_learns_checks(estimator, check):
