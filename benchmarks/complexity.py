@@ -33,7 +33,7 @@ except ImportError:
     Joint = None
 
 HERE = Path(__file__).resolve().parent
-N_TEST = 1000
+N_TEST = 300
 STEPS = 10
 
 

@@ -74,8 +74,8 @@ class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
         Steps taken.
     converged_ : bool
         Whether the optimum was reached, or early stopping decided.
-    objective_path_ : ndarray of shape (n_iter_ + 1,)
-        Log-likelihood less the penalty after each step.
+    objective_path_ : ndarray of shape (I + 1,)
+        Log-likelihood less the penalty, at the start and after each of the I steps.
     n_features_in_ : int
         D, the number of features seen.
     feature_names_in_ : ndarray of shape (D,)
