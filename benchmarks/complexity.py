@@ -209,7 +209,7 @@ def show(row, exponents):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes, two repeats, nothing stored")
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)  # a few steps are asked for on purpose
     os.environ["MAXDISC_NUM_THREADS"] = "1"
