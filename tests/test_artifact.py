@@ -26,7 +26,14 @@ from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from maxdisc import MaxDiscClassifier, ModelFileError, TermFrequencyVectorizer, load, save
+from maxdisc import (
+    DiscriminativeMaxEnt,
+    MaxDiscClassifier,
+    ModelFileError,
+    TermFrequencyVectorizer,
+    load,
+    save,
+)
 from maxdisc.artifact import describe
 from maxdisc.artifact.parts import FIELDS
 from maxdisc.artifact.values import decoded, decoded_strings, encoded, encoded_strings
@@ -103,7 +110,7 @@ def saved(model, path, **options):
 
 
 def classifier_of(model):
-    return model if isinstance(model, MaxDiscClassifier) else model[-1]
+    return model if isinstance(model, MaxDiscClassifier | DiscriminativeMaxEnt) else model[-1]
 
 
 def same(a, b):
@@ -346,7 +353,7 @@ def test_functions_are_saved_by_name(tmp_path):
     [
         (
             lambda: StandardScaler().fit([[1.0]]),
-            "a StandardScaler cannot be saved: .*MaxDiscClassifier, a Term",
+            "a StandardScaler cannot be saved: .*MaxDiscClassifier, a Disc.*, a Term",
         ),
         (
             lambda: make_pipeline(CountVectorizer(), MaxDiscClassifier()).fit(TEXTS, TOPICS),
@@ -498,11 +505,62 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["m"]
 
 
+def discriminative_table():
+    X, y = table()
+    X = X.fillna(0.0)
+    return DiscriminativeMaxEnt("gis", penalty=np.float32(32.0), tol=1e-2, max_iter=9000).fit(X, y), X
+
+
+def discriminative_of_two():
+    X, y = random_data("poisson", 50, 2, 30, seed=1)
+    generator = np.random.RandomState(0)
+    return DiscriminativeMaxEnt(random_state=generator).fit(sp.csr_array(X), y.astype(np.int32)), X
+
+
+def discriminative_text():
+    return make_pipeline(TermFrequencyVectorizer(), DiscriminativeMaxEnt()).fit(TEXTS, TOPICS), TEXTS
+
+
+def discriminative_of_selected_features():
+    X, y = random_data("gaussian", 60, 3, 9, seed=4)
+    return make_pipeline(MaxDiscClassifier(n_features=4), DiscriminativeMaxEnt()).fit(X, y), X
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        discriminative_table,
+        discriminative_of_two,
+        discriminative_text,
+        discriminative_of_selected_features,
+    ],
+)
+def test_a_discriminative_model_comes_back_as_it_was(tmp_path, made):
+    model, X = made()
+    again = saved(model, tmp_path / "m", about={"rows": 3})
+    for method in ("predict", "predict_log_proba", "decision_function"):
+        same(getattr(again, method)(X), getattr(model, method)(X))
+    mine, theirs = classifier_of(again), classifier_of(model)
+    assert vars(mine).keys() == vars(theirs).keys()
+    for name in ("classes_", "coef_", "intercept_", "objective_path_", "n_features_in_", "n_iter_"):
+        same(getattr(mine, name), getattr(theirs, name))
+    assert mine.converged_ is theirs.converged_
+    facts = describe(tmp_path / "m")
+    assert facts["format"] == 2
+    assert facts["steps"][-1]["classes"] == theirs.classes_.tolist()
+    assert facts["steps"][-1]["n_features"] == theirs.n_features_in_
+    save(again, tmp_path / "again", about={"rows": 3})
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "m").read_bytes()
+    again.fit(X, model.predict(X))
+
+
 FIXTURES = sorted((Path(__file__).parent / "artifact_fixtures").glob("*.maxdisc"))
 
 
 def test_there_are_files_of_earlier_versions():
-    assert {path.stem for path in FIXTURES} >= {"text", "table", "presence", "without-moments"}
+    assert {path.stem for path in FIXTURES} >= {
+        "text", "table", "presence", "without-moments", "discriminative-table", "discriminative-text",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
@@ -512,12 +570,15 @@ def test_files_of_earlier_versions_predict_as_they_did(path):
     X = stored["X"]
     if isinstance(X, dict):
         X = pd.DataFrame({name: np.array(column, dtype=float) for name, column in X.items()})
+    assert model.predict(X).tolist() == stored["predicted"]
+    assert describe(path)["format"] == (2 if "discriminative" in path.stem else 1)
+    if "log_proba" in stored:
+        np.testing.assert_allclose(model.predict_log_proba(X), stored["log_proba"], rtol=1e-12)
+        return
     rows = X if isinstance(model, MaxDiscClassifier) else model[:-1].transform(X)
     np.testing.assert_allclose(
         classifier_of(model).predict_joint_log_proba(rows), stored["joint_log_proba"], rtol=1e-12
     )
-    assert model.predict(X).tolist() == stored["predicted"]
-    assert describe(path)["format"] == 1
     if path.stem != "without-moments":
         classifier_of(model).partial_fit(rows, model.predict(X))
 

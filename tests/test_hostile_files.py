@@ -23,7 +23,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maxdisc import MaxDiscClassifier, ModelFileError, load
+from maxdisc import DiscriminativeMaxEnt, MaxDiscClassifier, ModelFileError, load
 from maxdisc.artifact import describe
 from maxdisc.artifact.container import CHECKSUM, Container, write
 
@@ -111,10 +111,11 @@ def probabilities(model):
     if not hasattr(model, "predict_proba"):
         model.transform(["die Katze the dogs"])
         return None
-    if not isinstance(model, MaxDiscClassifier):
+    if not isinstance(model, MaxDiscClassifier | DiscriminativeMaxEnt):
         return model.predict_proba(["die Katze the dogs", ""])
     X = np.vstack([np.full(model.n_features_in_, v) for v in (0.25, 1.0, 1e6)])
-    X[0, 0] = np.nan
+    if isinstance(model, MaxDiscClassifier):
+        X[0, 0] = np.nan
     names = getattr(model, "feature_names_in_", None)
     return model.predict_proba(X if names is None else pd.DataFrame(X, columns=names))
 
@@ -252,8 +253,8 @@ HEADERS = {
     "long number": (lambda: without_metadata(DOCUMENT.replace("1", "9" * 5000, 1)), "is not JSON"),
     "UTF-16": (lambda: signed_header(json.dumps(header_and_data()[0]).encode("utf-16"), b""), "is not JSON"),
     "newer": (
-        lambda: without_metadata('{"format": 2, "what": "ever"}'),
-        "written by a newer maxdisc (format 2); this one reads up to 1: pip install -U maxdisc",
+        lambda: without_metadata('{"format": 3, "what": "ever"}'),
+        "written by a newer maxdisc (format 3); this one reads up to 2: pip install -U maxdisc",
     ),
     "no format": (lambda: without_metadata("{}"), "which format"),
     "format of text": (lambda: without_metadata('{"format": "1"}'), "which format"),
@@ -333,6 +334,57 @@ TENSORS = {
 def test_wrong_tensors_are_refused(tmp_path, name):
     tensor, change, words = TENSORS[name]
     refused(tmp_path / "m", changed_tensor(tensor, change), words)
+
+
+DISCRIMINATIVE = {
+    "NaN weight": ("coef", put((0, 0), np.nan), "NaN or an infinity"),
+    "infinite bias": ("intercept", put(0, np.inf), "NaN or an infinity"),
+    "a class less": ("coef", lambda t: t[:-1], "of shape"),
+    "a bias more": ("intercept", lambda t: np.append(t, 0.0), "of shape"),
+    "a feature less": ("coef", lambda t: t[:, :-1], "names for"),
+    "flat": ("coef", lambda t: t.ravel(), "of shape"),
+    "single precision": ("coef", lambda t: t.astype(np.float32), "not float64"),
+    "no path": ("objective_path", lambda t: t[:0], "no value of its objective"),
+    "path of NaN": ("objective_path", put(0, np.nan), "NaN or an infinity"),
+    "classes out of order": ("classes.bytes", put(0, ord("z")), "classes are not in order"),
+}
+
+
+@pytest.mark.parametrize("name", DISCRIMINATIVE)
+def test_wrong_tensors_of_a_discriminative_model_are_refused(tmp_path, name):
+    tensor, change, words = DISCRIMINATIVE[name]
+    refused(tmp_path / "m", changed_tensor(tensor, change, FILES["discriminative-table"]), words)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda d: d["model"]["fitted"].update(converged=1), "which is none"),
+        (lambda d: d["model"]["fitted"].pop("converged"), "are due"),
+        (lambda d: d["model"]["parameters"].update(family="gaussian"), "parameters that this version"),
+        (lambda d: d["model"].update(kind="classifier"), "are due"),
+        (lambda d: d["model"].update(kind="vectorizer"), "are due"),
+        (lambda d: d.update(format=1), "format 2"),
+    ],
+)
+def test_a_wrong_document_of_a_discriminative_model_is_refused(tmp_path, change, words):
+    refused(tmp_path / "m", changed_document(change, FILES["discriminative-table"]), words)
+
+
+def test_one_class_is_no_discriminative_model(tmp_path):
+    document, tensors = parts(FILES["discriminative-table"])
+    tensors["classes.offsets"] = tensors["classes.offsets"][:2]
+    tensors["classes.bytes"] = tensors["classes.bytes"][: tensors["classes.offsets"][1]]
+    tensors["coef"], tensors["intercept"] = tensors["coef"][:1], tensors["intercept"][:1]
+    refused(tmp_path / "m", signed(document, tensors), "fewer than two classes")
+
+
+def test_nothing_comes_after_a_discriminative_model(tmp_path):
+    document, tensors = parts(FILES["discriminative-text"])
+    steps = document["model"]["steps"]
+    steps.append(["another", steps[1][1]])
+    tensors |= {"2." + name[2:]: t for name, t in tensors.items() if name.startswith("1.")}
+    refused(tmp_path / "m", signed(document, tensors), "do not fit each other")
 
 
 def test_missing_and_further_tensors_are_refused(tmp_path):

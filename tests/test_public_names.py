@@ -12,7 +12,7 @@ import maxdisc
 
 # Names of the design, and where users import them from.
 PUBLIC = {
-    "maxdisc": ["MaxDiscClassifier", "ModelFileError", "load", "save"],
+    "maxdisc": ["DiscriminativeMaxEnt", "MaxDiscClassifier", "ModelFileError", "load", "save"],
     "maxdisc.artifact": ["describe"],
     "maxdisc.writing": ["atomic_write"],
     "maxdisc.families": [
@@ -26,6 +26,9 @@ PUBLIC = {
     "maxdisc.densities": ["ClassDensities"],
     "maxdisc.divergences": ["js_gm", "FeatureRanking", "find_divergence"],
     "maxdisc.decision": ["LinearDecision"],
+    "maxdisc.conditional": [
+        "ClassFeatures", "Examples", "Prior", "SharedFeatures", "fit", "log_posterior",
+    ],
     "maxdisc.rows": ["ArrayRows", "BatchRows", "HashFolds"],
     "maxdisc.selection": ["SelectionPath", "size_grid"],
     "maxdisc.explain": ["Explanation"],

@@ -98,6 +98,21 @@ def test_the_divergence_of_the_how_to_obeys_the_laws():
     check_divergence(names["largest_gap"], "poisson")
 
 
+def test_the_discriminative_how_to_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {
+        "texts": ["red apple", "fast car", "green apple", "slow car"] * 25,
+        "topics": ["fruit", "road"] * 50,
+        "codes": np.arange(100) % 3,
+    }
+    estimator, by_itself = blocks("docs/how-to/discriminative.md", "python")
+    exec(estimator, names)
+    assert names["load"](tmp_path / "topics.maxdisc").score(names["texts"], names["topics"]) == 1
+    exec(by_itself, names)
+    assert names["found"].converged
+    assert names["found"].weights.min() >= 0
+
+
 def test_the_streams_how_to_runs():
     from maxdisc.testing import random_data
 

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from maxdisc.artifact import ModelFileError, load, save
     from maxdisc.classifier import MaxDiscClassifier
+    from maxdisc.discriminative import DiscriminativeMaxEnt
     from maxdisc.text import TermFrequencyVectorizer
 
 # Names are resolved when first used, so that ``import maxdisc`` costs nothing.
 _HOMES = {
+    "DiscriminativeMaxEnt": "maxdisc.discriminative",
     "MaxDiscClassifier": "maxdisc.classifier",
     "TermFrequencyVectorizer": "maxdisc.text",
     "ModelFileError": "maxdisc.artifact",
@@ -20,7 +22,15 @@ _HOMES = {
     "save": "maxdisc.artifact",
 }
 
-__all__ = ["MaxDiscClassifier", "ModelFileError", "TermFrequencyVectorizer", "__version__", "load", "save"]
+__all__ = [
+    "DiscriminativeMaxEnt",
+    "MaxDiscClassifier",
+    "ModelFileError",
+    "TermFrequencyVectorizer",
+    "__version__",
+    "load",
+    "save",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -12,25 +12,45 @@ import numpy as np
 import pandas as pd
 from sklearn.pipeline import Pipeline
 
-from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer, save
+from maxdisc import DiscriminativeMaxEnt, MaxDiscClassifier, TermFrequencyVectorizer, save
 
 HERE = Path(__file__).parent
 
 
 def write(name, model, X, shown, **options):
-    rows = X if isinstance(model, MaxDiscClassifier) else model[:-1].transform(X)
-    classifier = model if isinstance(model, MaxDiscClassifier) else model[-1]
-    stored = {
-        "X": shown,
-        "joint_log_proba": classifier.predict_joint_log_proba(rows).tolist(),
-        "predicted": model.predict(X).tolist(),
-    }
+    rows = X if not isinstance(model, Pipeline) else model[:-1].transform(X)
+    classifier = model if not isinstance(model, Pipeline) else model[-1]
+    stored = {"X": shown, "predicted": model.predict(X).tolist()}
+    if isinstance(classifier, MaxDiscClassifier):
+        stored["joint_log_proba"] = classifier.predict_joint_log_proba(rows).tolist()
+    else:
+        stored["log_proba"] = classifier.predict_log_proba(rows).tolist()
     with open(HERE / f"{name}.json", "x", encoding="utf-8") as file:
         json.dump(stored, file)
     save(model, HERE / f"{name}.maxdisc", about={"fixture": name}, **options)
 
 
+def discriminative():
+    """What format 2 has first."""
+    y = np.arange(24) % 3
+    X = np.random.default_rng(1).normal(size=(24, 3)) + y[:, None] * [0.0, 2.0, 0.5]
+    frame = pd.DataFrame(X, columns=["a", "größe", ""])
+    labels = np.array(["low", "middle", "high"], dtype=object)[y]
+    few = frame[:6]
+    shown = {name: few[name].tolist() for name in few}
+    write("discriminative-table", DiscriminativeMaxEnt().fit(frame, labels), few, shown)
+    texts = ["Die Katze schläft", "the cat sleeps", "ein Hund läuft", "a dog runs", "die Hunde", "the dogs"]
+    text = Pipeline(
+        [
+            ("vectorizer", TermFrequencyVectorizer(scale="log")),
+            ("classifier", DiscriminativeMaxEnt("iis", penalty=0.5)),
+        ]
+    )
+    write("discriminative-text", text.fit(texts, [True, False] * 3), texts, texts)
+
+
 def main():
+    discriminative()
     rng = np.random.default_rng(0)
     texts = [
         "Die Katze schläft",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sklearn.pipeline import Pipeline
 
-from maxdisc import MaxDiscClassifier
+from maxdisc import DiscriminativeMaxEnt, MaxDiscClassifier
 from maxdisc.artifact import save
 from maxdisc.text import TermFrequencyVectorizer
 
@@ -90,3 +90,18 @@ def test_columns_that_are_kept_keep_apart(run, files, tmp_path):
     arguments = ("predict", files / "topics.maxdisc", data, "--keep", "label,given_label")
     (row,) = run(*arguments).rows
     assert (row["given_given_label"], row["given_label"], row["label"]) == ("1", "2", "space")
+
+
+def test_a_discriminative_model_is_told_and_otherwise_left_to_python(run, files, tmp_path):
+    path = tmp_path / "discriminative.maxdisc"
+    save(DiscriminativeMaxEnt(penalty=3.0).fit([[0.0], [1.0]], ["a", "b"]), path)
+    done = run("info", path)
+    assert done.code == 0
+    assert "2: a, b" in done.out
+    assert "discriminative" in done.out
+    assert "penalty" in done.out
+    for arguments in (("predict", path, files / "iris.csv"), ("rank", path), ("explain", path, "1")):
+        refused = run(*arguments)
+        assert refused.code == 2
+        assert "MaxDiscClassifier, or a pipeline that ends in one, is needed" in refused.err
+        assert refused.err.count("\n") == 1

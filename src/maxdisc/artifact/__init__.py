@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any
 
-from maxdisc.artifact.container import FORMAT, Container, ModelFileError, write
+from maxdisc.artifact.container import Container, ModelFileError, write
 from maxdisc.artifact.describing import Describer
-from maxdisc.artifact.rebuilding import Shelf, Step, rebuilt, require_keys, steps_of
+from maxdisc.artifact.rebuilding import Shelf, Step, oldest_format, rebuilt, require_keys, steps_of
 from maxdisc.writing import atomic_write
 
 __all__ = ["ModelFileError", "describe", "load", "save"]
@@ -34,8 +34,8 @@ def save(
 
     Parameters
     ----------
-    model : MaxDiscClassifier, TermFrequencyVectorizer or Pipeline
-        What to save; a pipeline may have steps of these two kinds. Parameters that only another ``fit`` would
+    model : MaxDiscClassifier, DiscriminativeMaxEnt, TermFrequencyVectorizer or Pipeline
+        What to save; a pipeline may have steps of these kinds. Parameters that only another ``fit`` would
         need and that no file can hold are replaced: a splitter or list of splits as ``cv`` by its number of
         folds, or 5; a generator as ``random_state`` by None. Of a pipeline, steps and ``verbose`` are kept.
     path : path-like
@@ -67,11 +67,12 @@ def save(
     if about is not None and not isinstance(about, dict):
         raise ModelFileError(f"about must be a dict, got {about!r}.")
     tensors: dict[str, Any] = {}
+    described = Describer(functions or {}, bool(moments), tensors).model(model)
     document = {
-        "format": FORMAT,
+        "format": oldest_format(described),
         "maxdisc": version("maxdisc"),
         "about": about or {},
-        "model": Describer(functions or {}, bool(moments), tensors).model(model),
+        "model": described,
     }
     with atomic_write(path) as file:
         write(file, tensors, document)
@@ -92,7 +93,7 @@ def load(path: str | os.PathLike[str], *, functions: Mapping[str, Any] | None = 
 
     Returns
     -------
-    MaxDiscClassifier, TermFrequencyVectorizer or Pipeline
+    MaxDiscClassifier, DiscriminativeMaxEnt, TermFrequencyVectorizer or Pipeline
         The model, fitted.
 
     Raises
@@ -118,7 +119,8 @@ def load(path: str | os.PathLike[str], *, functions: Mapping[str, Any] | None = 
         with ThreadPoolExecutor(1) as beside:
             verified = beside.submit(container.verify)
             try:
-                return rebuilt(container.document["model"], container.tensors(), functions or {})
+                document = container.document
+                return rebuilt(document["model"], container.tensors(), functions or {}, document["format"])
             finally:
                 verified.result()
 
@@ -134,11 +136,11 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``format``, ``maxdisc`` (the version that wrote it), ``about``, ``kind`` ("classifier", "vectorizer"
-        or "pipeline"), ``bytes``, ``tensors`` (dtype, shape and bytes by name) and ``steps``: one dict for
-        each step of a pipeline, or just one, with ``name`` (None outside a pipeline), ``kind``,
-        ``parameters`` (as stored) and, for a classifier, ``classes``, ``n_features``, ``n_selected`` and
-        ``moments`` (whether ``partial_fit`` can go on).
+        ``format``, ``maxdisc`` (the version that wrote it), ``about``, ``kind`` ("classifier", "vectorizer",
+        "discriminative" or "pipeline"), ``bytes``, ``tensors`` (dtype, shape and bytes by name) and
+        ``steps``: one dict for each step of a pipeline, or just one, with ``name`` (None outside a pipeline),
+        ``kind``, ``parameters`` (as stored) and, for a classifier, ``classes``, ``n_features``,
+        ``n_selected`` and ``moments`` (whether ``partial_fit`` can go on).
 
     Examples
     --------
@@ -178,9 +180,12 @@ def _facts(step: Step, container: Container) -> dict[str, Any]:
     facts = {"name": step.name, "kind": step.kind, "parameters": step.parameters}
     if step.kind == "vectorizer":
         return {**facts, "n_features": shelf.length("terms.offsets") - 1}
+    facts["classes"] = shelf.labels(step.fitted["labels"]).tolist()
+    if step.kind == "discriminative":
+        width = shelf.width("coef")
+        return {**facts, "n_features": width, "n_selected": width, "moments": False}
     return {
         **facts,
-        "classes": shelf.labels(step.fitted["labels"]).tolist(),
         "n_features": shelf.length("ranking.order"),
         "n_selected": shelf.length("decision.columns"),
         "moments": step.fitted["moments"],

@@ -14,6 +14,7 @@ from maxdisc.artifact.container import ModelFileError
 from maxdisc.artifact.parts import FIELDS, Array, Node
 from maxdisc.artifact.values import encoded, encoded_strings, label_type
 from maxdisc.classifier import MaxDiscClassifier
+from maxdisc.discriminative import DiscriminativeMaxEnt
 from maxdisc.text import TermFrequencyVectorizer
 
 
@@ -52,12 +53,14 @@ class Describer:
         """One estimator: its parameters and what it learnt."""
         if type(model) is MaxDiscClassifier:
             kind, learnt = "classifier", self.classifier
+        elif type(model) is DiscriminativeMaxEnt:
+            kind, learnt = "discriminative", self.discriminative
         elif type(model) is TermFrequencyVectorizer:
             kind, learnt = "vectorizer", self.vectorizer
         else:
             raise ModelFileError(
                 f"a {type(model).__name__} cannot be saved: a model file holds a MaxDiscClassifier, a "
-                "TermFrequencyVectorizer, or a Pipeline of these."
+                "DiscriminativeMaxEnt, a TermFrequencyVectorizer, or a Pipeline of these."
             )
         check_is_fitted(model)
         parameters = _lasting(model.get_params(deep=False))
@@ -75,13 +78,7 @@ class Describer:
     def classifier(self, model: MaxDiscClassifier) -> Node:
         """What a classifier learnt."""
         (prior, divergence), path = model._settings, model.path_
-        labels = label_type(model.classes_)
-        if labels[1] in "OU":
-            self._put_strings("classes", model.classes_, "classes_")
-        else:
-            self._put("classes", model.classes_)
-        if model._names is not None:
-            self._put_strings("names", model._names, "feature_names_in_")
+        labels = self._put_labels_and_names(model)
         self._put("class_prior", model.class_prior_)
         self._put("prior", prior)
         ranking, decision = model._model
@@ -99,6 +96,24 @@ class Describer:
             "path": path and encoded(path.smoothing, self.functions, "smoothing"),
             "moments": self.moments,
         }
+
+    def discriminative(self, model: DiscriminativeMaxEnt) -> Node:
+        """What a discriminative model learnt."""
+        labels = self._put_labels_and_names(model)
+        for field in FIELDS[DiscriminativeMaxEnt]:
+            self._put(field.rstrip("_"), getattr(model, field))
+        return {"labels": labels, "converged": bool(model.converged_)}
+
+    def _put_labels_and_names(self, model: MaxDiscClassifier | DiscriminativeMaxEnt) -> str:
+        """Keep the classes, and the names of features if there are any; the numpy type of the classes."""
+        labels = label_type(model.classes_)
+        if labels[1] in "OU":
+            self._put_strings("classes", model.classes_, "classes_")
+        else:
+            self._put("classes", model.classes_)
+        if hasattr(model, "feature_names_in_"):
+            self._put_strings("names", model.feature_names_in_, "feature_names_in_")
+        return labels
 
     def _put(self, name: str, array: Array | None) -> None:
         if array is not None:

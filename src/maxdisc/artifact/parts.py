@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxdisc.decision import LinearDecision
+from maxdisc.discriminative import DiscriminativeMaxEnt
 from maxdisc.divergences import FeatureRanking
 from maxdisc.moments import ClassMoments
 from maxdisc.selection import SelectionPath
@@ -27,7 +28,8 @@ class Field(NamedTuple):
 
 
 #: The arrays of each value. Axes of one letter have one length throughout a classifier: L statistics,
-#: C classes, D features, K kept ones, S sizes, V folds, U unsolved features.
+#: C classes, D features, K kept ones, S sizes, V folds, U unsolved features, B rows of coefficients, I values
+#: of the objective.
 FIELDS: dict[type, dict[str, Field]] = {
     ClassMoments: {
         "weight": Field("C"),
@@ -54,5 +56,10 @@ FIELDS: dict[type, dict[str, Field]] = {
         "log_loss": Field("VS"),
         "weight": Field("V"),
         "n_rows": Field("V"),
+    },
+    DiscriminativeMaxEnt: {
+        "coef_": Field("BD"),
+        "intercept_": Field("B"),
+        "objective_path_": Field("I"),
     },
 }

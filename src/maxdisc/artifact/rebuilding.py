@@ -16,6 +16,7 @@ from maxdisc.artifact.soundness import require_sound
 from maxdisc.artifact.values import decoded, decoded_strings, labels_of_numbers, labels_of_words
 from maxdisc.classifier import MaxDiscClassifier
 from maxdisc.decision import LinearDecision
+from maxdisc.discriminative import DiscriminativeMaxEnt
 from maxdisc.divergences import FeatureRanking
 from maxdisc.families import Family
 from maxdisc.moments import ClassMoments
@@ -28,7 +29,15 @@ Value = TypeVar("Value")
 _LEARNT = {
     "classifier": {"labels", "family", "divergence", "smoothing", "path", "moments"},
     "vectorizer": {"mean_length"},
+    "discriminative": {"labels", "converged"},
 }
+_MODELS = {
+    "classifier": MaxDiscClassifier,
+    "vectorizer": TermFrequencyVectorizer,
+    "discriminative": DiscriminativeMaxEnt,
+}
+#: The first format that has a kind of model, where that is not 1.
+_SINCE = {"discriminative": 2}
 
 
 class Step(NamedTuple):
@@ -57,6 +66,11 @@ def steps_of(node: Any) -> list[Step]:
     return [_step(name, f"{position}.", step) for position, (name, step) in enumerate(listed)]
 
 
+def oldest_format(node: Any) -> int:
+    """The first format that can hold the model of a document."""
+    return max(_SINCE.get(step.kind, 1) for step in steps_of(node))
+
+
 def _step(name: str | None, prefix: str, node: Any) -> Step:
     require_keys(node, {"kind", "parameters", "fitted"})
     kind = node["kind"]
@@ -74,8 +88,10 @@ def require_keys(node: Any, keys: set[str]) -> None:
         raise ModelFileError(f"it has {short(node)} where entries {sorted(keys)} are due.")
 
 
-def rebuilt(node: Any, tensors: Mapping[str, Array], functions: Mapping[str, Any]) -> Any:
+def rebuilt(node: Any, tensors: Mapping[str, Array], functions: Mapping[str, Any], file_format: int) -> Any:
     """The model that a document describes; raise :class:`ModelFileError` unless all of it is sound."""
+    if file_format < oldest_format(node):
+        raise ModelFileError(f"it has what only files of format {oldest_format(node)} have.")
     left = dict(tensors)
     steps = steps_of(node)
     models = [Shelf(left, functions, step.prefix).estimator(step) for step in steps]
@@ -84,10 +100,16 @@ def rebuilt(node: Any, tensors: Mapping[str, Array], functions: Mapping[str, Any
     if steps[0].name is None:
         return models[0]
     for before, after in pairwise(models):
-        given = before.n_selected_ if isinstance(before, MaxDiscClassifier) else len(before.terms_)
-        if not isinstance(after, MaxDiscClassifier) or after.n_features_in_ != given:
+        if isinstance(after, TermFrequencyVectorizer) or after.n_features_in_ != _width(before):
             raise ModelFileError("the steps of its pipeline do not fit each other.")
     return Pipeline(list(zip([step.name for step in steps], models, strict=True)), verbose=node["verbose"])
+
+
+def _width(model: Any) -> int | None:
+    """How many features a step of a pipeline passes on; None if it cannot."""
+    if isinstance(model, TermFrequencyVectorizer):
+        return len(model.terms_)
+    return model.n_selected_ if isinstance(model, MaxDiscClassifier) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +135,7 @@ class Shelf:
 
     def estimator(self, step: Step) -> Any:
         """The estimator of a step, fitted."""
-        model = MaxDiscClassifier() if step.kind == "classifier" else TermFrequencyVectorizer()
+        model = _MODELS[step.kind]()
         if not step.parameters.keys() <= model.get_params(deep=False).keys():
             raise ModelFileError(
                 f"it has parameters that this version does not know: {short(step.parameters)}."
@@ -121,6 +143,8 @@ class Shelf:
         model.set_params(**{name: decoded(v, self.functions) for name, v in step.parameters.items()})
         if isinstance(model, MaxDiscClassifier):
             return self._classifier(model, step.fitted)
+        if isinstance(model, DiscriminativeMaxEnt):
+            return self._discriminative(model, step.fitted)
         return self._vectorizer(model, step.fitted)
 
     def _vectorizer(self, model: TermFrequencyVectorizer, fitted: Node) -> TermFrequencyVectorizer:
@@ -163,7 +187,23 @@ class Shelf:
         settings, made = (prior, divergence), (ranking, decision)
         return model._set(family, classes, class_prior, settings, choice, self.lengths["D"], moments, made)
 
-    def _name_features(self, model: MaxDiscClassifier) -> None:
+    def _discriminative(self, model: DiscriminativeMaxEnt, fitted: Node) -> DiscriminativeMaxEnt:
+        classes, converged = self.labels(fitted["labels"]), self._known(fitted["converged"], bool, "word")
+        # Two classes share one row of coefficients.
+        self.lengths["B"] = len(classes) if len(classes) > 2 else 1
+        learnt = {
+            key: self._array(key.rstrip("_"), spec) for key, spec in FIELDS[DiscriminativeMaxEnt].items()
+        }
+        if len(classes) < 2 or 0 in (self.lengths["D"], self.lengths["I"]):
+            raise ModelFileError("it has fewer than two classes, no features, or no value of its objective.")
+        self._name_features(model)
+        model.n_features_in_ = self.lengths["D"]
+        model.classes_, model.converged_, model.n_iter_ = classes, converged, self.lengths["I"] - 1
+        for key, array in learnt.items():
+            setattr(model, key, array)
+        return model
+
+    def _name_features(self, model: MaxDiscClassifier | DiscriminativeMaxEnt) -> None:
         if self.prefix + "names.offsets" in self.tensors:
             names = self.strings("names")
             if len(names) != self.lengths["D"]:
@@ -193,6 +233,10 @@ class Shelf:
     def length(self, name: str) -> int:
         """How many entries a tensor has along its first axis."""
         return int(self._pop(name).shape[0])
+
+    def width(self, name: str) -> int:
+        """How many entries a tensor has along its last axis."""
+        return int(self._pop(name).shape[-1])
 
     def _value(self, kind: type[Value], name: str, **others: Any) -> Value:
         arrays = {key: self._array(f"{name}.{key}", spec) for key, spec in FIELDS[kind].items()}

@@ -61,17 +61,24 @@ def _learnt(steps: list[dict[str, Any]]) -> list[tuple[str, str]]:
         ("kind", "text" if is_text else "table"),
         ("classes", f"{len(last['classes'])}: {classes}"),
         ("words" if is_text else "features", f"{last['n_selected']:,} kept of {last['n_features']:,}"),
-        ("goes on learning", "yes" if last["moments"] else "no (written with --no-moments)"),
+        ("goes on learning", _learning(last)),
     ]
+
+
+def _learning(step: dict[str, Any]) -> str:
+    if step["kind"] == "discriminative":
+        return "no (it is discriminative)"
+    return "yes" if step["moments"] else "no (written with --no-moments)"
 
 
 def _unusual(steps: list[dict[str, Any]]) -> dict[str, Any]:
     """The parameters that are not the defaults."""
-    from maxdisc import MaxDiscClassifier
+    from maxdisc import DiscriminativeMaxEnt, MaxDiscClassifier
     from maxdisc.text import TermFrequencyVectorizer
 
     usual = {
         "classifier": MaxDiscClassifier().get_params(),
+        "discriminative": DiscriminativeMaxEnt().get_params(),
         "vectorizer": TermFrequencyVectorizer().get_params(),
     }
     out = {}

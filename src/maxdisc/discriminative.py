@@ -1,0 +1,325 @@
+"""The discriminative counterpart: the conditional maximum-entropy classifier as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_feature_names_in,
+    _check_sample_weight,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
+
+from maxdisc.conditional import SOLVERS, Examples, Fit, Prior, SharedFeatures, fit, log_posterior
+from maxdisc.explain import Explanation
+from maxdisc.matrices import Booleans, Floats, Integers, Matrix, canonical, is_sparse
+from maxdisc.parameters import require_labels, require_numbers, require_one_of
+
+_NUMBERS: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64}
+
+
+class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
+    """Conditional maximum-entropy classifier (DME): the paper's discriminative competitor.
+
+    Among all conditional distributions whose expected features are those of the training rows it takes the
+    one of largest entropy, which is multinomial logistic regression (Berger et al. 1996, Nigam et al. 1999).
+    It weighs all features together and chooses none; :class:`maxdisc.MaxDiscClassifier` estimates one density
+    after the other and ranks them.
+
+    Parameters
+    ----------
+    solver : {"lbfgs", "gis", "iis"}, default="lbfgs"
+        L-BFGS, generalised iterative scaling or improved iterative scaling; see
+        :func:`maxdisc.conditional.fit`. All have the same optimum, the scalings need many more steps for it.
+    penalty : float, default=1.0
+        Precision of a Gaussian prior on the weights: ``penalty / 2`` times the sum of squares of ``coef_`` is
+        taken off the log-likelihood, as ``LogisticRegression(C=1 / penalty)`` does. Intercepts are free.
+    fit_intercept : bool, default=True
+        Whether classes have a bias.
+    max_iter : int, default=1000
+        Most steps.
+    tol : float, default=1e-6
+        Largest entry of the gradient, for one unit of sample weight, at which to stop.
+    early_stopping : bool, default=False
+        Hold out a share of each class, stop when its likelihood no longer grows, and take the parameters that
+        were best for it.
+    validation_fraction : float, default=0.1
+        The share to hold out.
+    n_iter_no_change : int, default=5
+        How many steps to wait for the likelihood of what is held out.
+    warm_start : bool, default=False
+        Begin at the parameters of the last fit, if classes and features are the same.
+    random_state : int, RandomState or None, default=None
+        Says which rows are held out; nothing else is random.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (C,)
+        The labels.
+    coef_ : ndarray of shape (C, D), or (1, D) for two classes
+        Weights of the features; for two classes those of the second against the first.
+    intercept_ : ndarray of shape (C,), or (1,) for two classes
+        Biases.
+    n_iter_ : int
+        Steps taken.
+    converged_ : bool
+        Whether the optimum was reached, or early stopping decided.
+    objective_path_ : ndarray of shape (I + 1,)
+        Log-likelihood less the penalty, at the start and after each of the I steps.
+    n_features_in_ : int
+        D, the number of features seen.
+    feature_names_in_ : ndarray of shape (D,)
+        Their names, where X had string column names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from maxdisc import DiscriminativeMaxEnt
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DiscriminativeMaxEnt().fit(X, y)
+    >>> model.coef_.shape, model.converged_
+    ((3, 4), True)
+    >>> round(model.score(X, y), 2)
+    0.97
+    """
+
+    classes_: npt.NDArray[np.generic]
+    coef_: Floats
+    intercept_: Floats
+    n_iter_: int
+    converged_: bool
+    objective_path_: Floats
+    n_features_in_: int
+
+    def __init__(
+        self,
+        solver: str = "lbfgs",
+        penalty: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        warm_start: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.solver = solver
+        self.penalty = penalty
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.warm_start = warm_start
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Find the parameters.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (N, D)
+            Rows; negative values are fine for every solver.
+        y : array-like of shape (N,)
+            Their labels.
+        sample_weight : array-like of shape (N,), optional
+            How much each row counts.
+
+        Returns
+        -------
+        DiscriminativeMaxEnt
+            Itself.
+        """
+        self._check_parameters()
+        X, labels, weight = self._validated(X, y, sample_weight)
+        classes, codes = np.unique(labels, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"y has one class only, {classes.tolist()[0]!r}: rows of at least two classes are needed."
+            )
+        start = self._last_parameters(classes, X.shape[1]) if self.warm_start else None
+        features = SharedFeatures(X, len(classes))
+        examples, held_out = Examples(features, codes, weight), None
+        if self.early_stopping:
+            held = self._held_out(codes)
+            held_out = Examples(features.rows(held), codes[held], weight[held])
+            examples = Examples(features.rows(~held), codes[~held], weight[~held])
+        # Two classes have opposite weights, w / 2 and -w / 2: a precision of 2 on each is one of 1 on w.
+        found = fit(
+            examples,
+            Prior(self.penalty * (2.0 if len(classes) == 2 else 1.0)),
+            solver=self.solver,
+            fit_bias=bool(self.fit_intercept),
+            start=start,
+            max_iter=int(self.max_iter),
+            tol=float(self.tol),
+            held_out=held_out,
+            patience=int(self.n_iter_no_change),
+        )
+        if not found.converged:
+            warnings.warn(
+                f"{self.solver} stopped after {found.n_iter} steps (max_iter={self.max_iter}), not at the "
+                f"optimum to tol={self.tol}: raise max_iter, scale the features, "
+                + ("or raise the penalty." if self.solver == "lbfgs" else "or use solver='lbfgs'."),
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self._set(classes, found)
+
+    def _set(self, classes: npt.NDArray[np.generic], found: Fit) -> Self:
+        weights, bias = found.weights, found.bias
+        if len(classes) == 2:
+            weights, bias = weights[1:] - weights[:1], bias[1:] - bias[:1]
+        self.classes_, self.coef_, self.intercept_ = classes, weights, bias
+        self.n_iter_, self.converged_ = found.n_iter, found.converged
+        self.objective_path_ = found.objective_path
+        return self
+
+    def _by_class(self) -> tuple[Floats, Floats]:
+        """Weights (C, D) and biases (C,); opposite ones for two classes."""
+        if len(self.classes_) > 2:
+            return self.coef_, self.intercept_
+        signs = np.array([-0.5, 0.5])
+        return signs[:, None] * self.coef_, signs * self.intercept_
+
+    def _last_parameters(
+        self, classes: npt.NDArray[np.generic], n_features: int
+    ) -> tuple[Floats, Floats] | None:
+        if not hasattr(self, "coef_") or not np.array_equal(self.classes_, classes):
+            return None
+        return self._by_class() if self.coef_.shape[1] == n_features else None
+
+    def _held_out(self, codes: Integers) -> Booleans:
+        """A random share of the rows of each class, rounded down."""
+        shuffled = check_random_state(self.random_state).permutation(len(codes))
+        by_class = shuffled[np.argsort(codes[shuffled], kind="stable")]
+        sizes = np.bincount(codes)
+        place = np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        held = np.zeros(len(codes), dtype=np.bool_)
+        held[by_class] = place < np.repeat(np.floor(self.validation_fraction * sizes), sizes)
+        if not held.any():
+            raise ValueError(
+                f"validation_fraction={self.validation_fraction} holds out no row of any class, the largest "
+                f"of which has {sizes.max()}: raise it, or switch early_stopping off."
+            )
+        return held
+
+    # ------------------------------------------------------------------ parameters and data
+
+    def _check_parameters(self) -> None:
+        require_one_of("solver", self.solver, SOLVERS)
+        for name, least in (("penalty", 0.0), ("tol", 0.0), ("max_iter", 1), ("n_iter_no_change", 1)):
+            value, kind = getattr(self, name), numbers.Integral if isinstance(least, int) else numbers.Real
+            if not isinstance(value, kind) or isinstance(value, bool) or not least <= float(value) < np.inf:
+                what = "an integer" if isinstance(least, int) else "a finite number"
+                raise ValueError(f"{name} must be {what} of at least {least}, got {value!r}.")
+        share = self.validation_fraction
+        if not isinstance(share, numbers.Real) or not 0 < float(share) < 1:
+            raise ValueError(f"validation_fraction must be a share between 0 and 1, got {share!r}.")
+
+    def _validated(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Matrix, npt.NDArray[np.generic], Floats]:
+        """Rows that weigh something, their labels and weights."""
+        require_labels(y)
+        try:
+            X, y = validate_data(self, X, y, multi_output=True, **_NUMBERS)
+        except ValueError as error:
+            if "could not convert string to float" in str(error):
+                require_numbers(X)
+            raise
+        labels = column_or_1d(y, warn=True)
+        check_classification_targets(labels)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not weight.any():
+            raise ValueError("sample weights must contain at least one non-zero number: all are zero.")
+        X = canonical(X)
+        if weight.all():
+            return X, labels, weight
+        kept = np.flatnonzero(weight)
+        return X[kept], labels[kept], weight[kept]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # ------------------------------------------------------------------ prediction
+
+    def _rows(self, X: Any) -> Matrix:
+        check_is_fitted(self)
+        return canonical(validate_data(self, X, reset=False, **_NUMBERS))
+
+    def decision_function(self, X: Any) -> Floats:
+        """Scores of the classes, or for two classes the log-odds of the second.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (N, D)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (N, C), or (N,) for two classes
+            Linear in X; the softmax of the scores, or the logistic of the log-odds, is ``predict_proba``.
+        """
+        X = self._rows(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = np.asarray(X @ self.coef_.T) + self.intercept_
+        lost = ~np.isfinite(scores).all(axis=1)
+        if lost.any():
+            raise ValueError(f"row {np.argmax(lost)} has values that are too large to be scored.")
+        return scores if len(self.classes_) > 2 else scores[:, 0]
+
+    def _scores(self, X: Any) -> Floats:
+        """For each class, shape (N, C)."""
+        scores = self.decision_function(X)
+        return scores if scores.ndim == 2 else scores[:, None] * np.array([-0.5, 0.5])
+
+    def predict(self, X: Any) -> npt.NDArray[np.generic]:
+        """The most probable label of each row, shape (N,); ties go to the first in ``classes_``."""
+        scores = self._scores(X)
+        return self.classes_[scores.argmax(axis=1)]
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Log of the class probabilities, shape (N, C)."""
+        return log_posterior(self._scores(X))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Class probabilities, shape (N, C)."""
+        return np.exp(self.predict_log_proba(X))
+
+    def explain(self, X: Any) -> Explanation:
+        """Take the scores of some rows apart, feature by feature.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (N, D)
+            Rows.
+
+        Returns
+        -------
+        Explanation
+            Exact: bias and contributions sum to scores whose softmax is ``predict_proba``. Features that
+            are 0 in all of these rows contribute nothing and are left out.
+        """
+        X = self._rows(X)
+        present = np.flatnonzero(abs(X).max(axis=0).toarray().ravel() if is_sparse(X) else X.any(axis=0))
+        cells = X[:, present].toarray() if is_sparse(X) else X[:, present]
+        weights, bias = self._by_class()
+        contributions = cells[:, None, :] * weights[:, present]
+        names = _check_feature_names_in(self)[present]
+        return Explanation(contributions.sum(axis=2) + bias, bias, contributions, names, self.classes_)
