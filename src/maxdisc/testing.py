@@ -22,6 +22,7 @@ from maxdisc.divergences import Divergence, js_gm
 from maxdisc.families import Family, find_family
 from maxdisc.matrices import Floats, Matrix, is_sparse
 from maxdisc.moments import ClassMoments
+from maxdisc.products import ClassProducts
 from maxdisc.rows import ArrayRows, FixedFolds, HashFolds, Rows
 from maxdisc.smoothing import Smoothing
 
@@ -339,6 +340,16 @@ def _assert_same(
     np.testing.assert_allclose(sums_a[:, i], sums_b[:, j], rtol=1e-10, atol=1e-12, err_msg="sums differ")
 
 
+def _assert_same_products(a: ClassProducts, b: ClassProducts) -> None:
+    """The same weights, class means and scatter within classes."""
+    np.testing.assert_allclose(a.weight, b.weight, rtol=1e-12, err_msg="weights differ")
+    counted = b.weight > 0
+    np.testing.assert_allclose(
+        a.means()[counted], b.means()[counted], rtol=1e-11, atol=1e-13, err_msg="means differ"
+    )
+    np.testing.assert_allclose(a.within(), b.within(), rtol=1e-9, atol=1e-10, err_msg="products differ")
+
+
 def check_rows(
     make: Callable[[Matrix, npt.NDArray[np.intp], int], Rows], family: str | Family = "poisson", seed: int = 0
 ) -> None:
@@ -366,6 +377,11 @@ def check_rows(
     assert rows.example().shape[1] == 6, "example() does not look like the rows"
     _assert_same(family, rows.moments(family)[0], oracle.moments(family)[0])
     moments = oracle.moments(family)[0]
+    some = np.array([4, 0, 3])
+    for per_class in (False, True):
+        _assert_same_products(
+            rows.products(some, None, per_class)[0], oracle.products(some, None, per_class)[0]
+        )
     order = ranked_decision(family, moments, Smoothing(1.0), js_gm)[0].order
     sizes = np.array([1, 2, 4, 6])
     for folds in (HashFolds(3), FixedFolds(np.arange(80) % 4 - 1, 3)):
@@ -373,6 +389,10 @@ def check_rows(
         assert len(parts) == 4, "moments(folds) gives one for each fold and one for the rest"
         for part, want in zip(parts, expected, strict=True):
             _assert_same(family, part, want)
+        counts, wanted = rows.products(some, folds), oracle.products(some, folds)
+        assert len(counts) == 4, "products(folds) gives one for each fold and one for the rest"
+        for products, due in zip(counts, wanted, strict=True):
+            _assert_same_products(products, due)
         fold_of = folds.of(X, 0)
 
         def decision_of(fold: int, expected: list[ClassMoments] = expected) -> LinearDecision:
