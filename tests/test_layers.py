@@ -26,6 +26,7 @@ LAYERS = {
     "smoothing": 0,
     "families": 1,
     "densities": 2,
+    "nodes": 2,
     "divergences": 3,
     "decision": 3,
     "rows": 4,

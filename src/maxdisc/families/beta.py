@@ -47,6 +47,16 @@ class Beta(Family):
     def log_partition(self, natural: Floats) -> Floats:
         return np.asarray(betaln(natural[0] + 1.0, natural[1] + 1.0))
 
+    def log_density_at(self, place: Floats, natural: Floats) -> Floats:
+        """In terms of the log-odds, which tell apart what is near 1."""
+        low, high = natural + 1.0
+        exponent = -low * np.logaddexp(0.0, -place) - high * np.logaddexp(0.0, place)
+        return np.asarray(exponent - self.log_partition(natural))
+
+    def peak(self, natural: Floats) -> tuple[Floats, Floats]:
+        low, high = natural + 1.0
+        return np.log(low / high), np.sqrt(np.minimum(1.0 / low + 1.0 / high, 1.0))
+
     def sample(self, natural: Floats, rng: np.random.Generator) -> Floats:
         draws = rng.beta(natural[0] + 1.0, natural[1] + 1.0)
         return np.clip(draws, np.finfo(np.float64).tiny, 1 - 2.0**-53)

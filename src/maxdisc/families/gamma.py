@@ -45,6 +45,15 @@ class Gamma(Family):
         rate, shape = -natural[0], natural[1] + 1.0
         return np.asarray(gammaln(shape) - shape * np.log(rate))
 
+    def log_density_at(self, place: Floats, natural: Floats) -> Floats:
+        """In terms of log x, which reaches where x itself is too small for a number."""
+        exponent = (natural[1] + 1.0) * place + natural[0] * np.exp(place)
+        return np.asarray(exponent - self.log_partition(natural))
+
+    def peak(self, natural: Floats) -> tuple[Floats, Floats]:
+        rate, shape = -natural[0], natural[1] + 1.0
+        return np.log(shape / rate), 1.0 / np.sqrt(np.maximum(shape, 1.0))
+
     def sample(self, natural: Floats, rng: np.random.Generator) -> Floats:
         return np.maximum(rng.gamma(natural[1] + 1.0, -1.0 / natural[0]), np.finfo(np.float64).tiny)
 
