@@ -111,12 +111,11 @@ def _panels(family: Family, low: Floats, high: Floats, center: Floats, longest: 
         whole = length <= _allowed(features, start, start + length, center, longest)
         whole |= start + length / 2 <= start
         yield features[whole], start[whole], length[whole], rule
-        features, start, length = (v[~whole] for v in (features, start, length))
-        if not len(features):
+        if whole.all():
             return
-        length = np.tile(length / 2, 2)
-        start = np.r_[start, start + length[: len(start)]]
-        features = np.tile(features, 2)
+        half = length[~whole] / 2
+        start = np.r_[start[~whole], start[~whole] + half]
+        features, length = np.tile(features[~whole], 2), np.tile(half, 2)
 
 
 def _lattice_panels(family: Family, low: Floats, high: Floats, center: Floats, longest: Floats) -> _Panels:

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import betaln, digamma, polygamma
 
 from maxdisc.families.family import Family
+from maxdisc.families.gamma import log_peak
 from maxdisc.matrices import Booleans, Floats, Matrix, with_data
 from maxdisc.support import Support
 
@@ -48,10 +49,13 @@ class Beta(Family):
         return np.asarray(betaln(natural[0] + 1.0, natural[1] + 1.0))
 
     def log_density_at(self, place: Floats, natural: Floats) -> Floats:
-        """In terms of the log-odds, which tell apart what is near 1."""
+        """In terms of the distance from the peak, where nothing cancels and no x is too near to 1."""
         low, high = natural + 1.0
-        exponent = -low * np.logaddexp(0.0, -place) - high * np.logaddexp(0.0, place)
-        return np.asarray(exponent - self.log_partition(natural))
+        away = place - np.log(low / high)
+        total, below = low + high, away < 0
+        share = np.where(below, low, high) / total
+        falls = np.where(below, low, -high) * away - total * np.log1p(share * np.expm1(-np.abs(away)))
+        return np.asarray(falls + log_peak(low) + log_peak(high) - log_peak(total))
 
     def peak(self, natural: Floats) -> tuple[Floats, Floats]:
         low, high = natural + 1.0

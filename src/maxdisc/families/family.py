@@ -95,8 +95,11 @@ class Family(ABC):
 
         A family whose values lose digits near an end of their range says it in terms of the place itself.
         """
-        x, log_slope = self.support.at(place)
-        return self.log_density(x, natural) + log_slope
+        with np.errstate(all="ignore"):
+            x, log_slope = self.support.at(place)
+            log_density = self.log_density(x, natural) + log_slope
+        # Places beyond the numbers, where infinite terms meet, have no mass.
+        return np.where(np.isnan(log_density), -np.inf, log_density)
 
     def peak(self, natural: Floats) -> tuple[Floats, Floats]:
         """Where each density is on that axis, and over what distance it changes there; each of shape (...).
@@ -110,8 +113,7 @@ class Family(ABC):
             place = np.sinh(np.linspace(-14.0, 14.0, 1601))
             step = np.gradient(place)
         place, step = (v.reshape(-1, *[1] * (natural.ndim - 1)) for v in (place, step))
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            mass = step * np.nan_to_num(np.exp(self.log_density_at(place, natural)))
+        mass = step * np.exp(self.log_density_at(place, natural))
         mass /= np.maximum(mass.sum(axis=0), np.finfo(np.float64).tiny)
         center = (mass * place).sum(axis=0)
         spread = np.sqrt((mass * (place - center) ** 2).sum(axis=0))

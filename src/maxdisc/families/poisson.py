@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln
+from scipy.special import gammaln, xlog1py
 
 from maxdisc.families.family import Family
 from maxdisc.matrices import Booleans, Floats, Matrix
@@ -68,9 +68,11 @@ class Poisson(Family):
         # Spread thinner than 1e-10 of its mean, a density would fall between the numbers.
         rate = np.minimum(mean, 1e20)
         stirling = 1 / (12 * x) * (1 - 1 / (30 * x * x))
-        around = -rate * ((1 + excess) * np.log1p(excess) - excess)
+        around = -rate * (xlog1py(1 + excess, excess) - excess)
         large = around - stirling - 0.5 * np.log(2 * np.pi * x * (mean / rate))
-        return np.where(np.maximum(mean, x) < LARGE, self.log_density(np.minimum(place, LARGE), natural), large)
+        return np.where(
+            np.maximum(mean, x) < LARGE, self.log_density(np.minimum(place, LARGE), natural), large
+        )
 
     def peak(self, natural: Floats) -> tuple[Floats, Floats]:
         mean = np.exp(natural[0])
