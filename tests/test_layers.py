@@ -29,6 +29,7 @@ LAYERS = {
     "nodes": 2,
     "divergences": 3,
     "decision": 3,
+    "redundancy": 4,
     "rows": 4,
     "words": 5,
     "selection": 5,
