@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint docs bench-memory bench-text bench-model-file clean
+.PHONY: help demo test test-slow lint docs bench-memory bench-text bench-model-file bench-jensen-shannon bench-redundancy clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | awk -F'|' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -57,6 +57,12 @@ bench-text: $(VENV)/.test  ## raw text to a model, next to CountVectorizer + Mul
 
 bench-model-file: $(VENV)/.test  ## time to save and load a large model, beside its fit
 	$(BIN)/python benchmarks/model_file.py
+
+bench-jensen-shannon: $(VENV)/.test  ## time to rank 100,000 features by Jensen-Shannon
+	$(BIN)/python benchmarks/jensen_shannon.py
+
+bench-redundancy: $(VENV)/.test  ## accuracy with few words, with and without redundancy
+	$(BIN)/python benchmarks/redundancy.py
 
 clean:  ## remove what the other commands made
 	rm -rf $(VENV) .venv-all .venv-oldest docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -22,6 +22,7 @@ from maxdisc.divergences import Divergence, js_gm
 from maxdisc.families import Family, find_family
 from maxdisc.matrices import Floats, Matrix, is_sparse
 from maxdisc.moments import ClassMoments
+from maxdisc.nodes import class_nodes
 from maxdisc.products import ClassProducts
 from maxdisc.rows import ArrayRows, FixedFolds, HashFolds, Rows
 from maxdisc.smoothing import Smoothing
@@ -100,9 +101,9 @@ def check_family(family: Family, seed: int = 0) -> None:
     """Raise ``AssertionError`` unless a family obeys the laws of an exponential family.
 
     Natural and mean parameters are inverse to each other; the mean is the gradient of the log-partition,
-    which is convex; densities integrate to 1 and have that mean; entropy and KL are the integrals they
-    claim to be; samples lie in the support and have the mean; zero and sparse rows are treated as declared;
-    values out of the support are refused by column.
+    which is convex; densities integrate to 1, have that mean, and are where ``peak`` says; entropy and KL are
+    the integrals they claim to be; samples lie in the support and have the mean; zero and sparse rows are
+    treated as declared; values out of the support are refused by column.
 
     Parameters
     ----------
@@ -121,6 +122,7 @@ def check_family(family: Family, seed: int = 0) -> None:
     natural = family.natural(mean)
     _check_duality(family, natural, mean)
     _check_integrals(family, natural)
+    _check_nodes(family, natural)
     _check_sampling(family, natural, seed)
     _check_zero(family, seed)
     _check_refusal(family)
@@ -177,6 +179,17 @@ def _check_integrals(family: Family, natural: Floats) -> None:
             atol=1e-6,
             err_msg="KL is not its integral",
         )
+
+
+def _check_nodes(family: Family, natural: Floats) -> None:
+    """The nodes for several densities at once find all the mass of each: peaks are where ``peak`` says."""
+    atoms = [np.exp(family.log_density(np.full(natural.shape[1:], a), natural)) for a in family.support.atoms]
+    mass = np.sum(atoms, axis=0) if atoms else np.zeros(natural.shape[1:])
+    for features, place, weights in class_nodes(family, natural):
+        density = np.exp(family.log_density_at(place[:, None], natural[:, :, features]))
+        for c, part in enumerate((weights[:, None] * density).sum(axis=0)):
+            mass[c] += np.bincount(features, part, mass.shape[1])
+    np.testing.assert_allclose(mass, 1.0, rtol=1e-6, err_msg="peak() is not where the density is")
 
 
 def nodes_for(family: Family, mean: Floats) -> tuple[Floats, Floats]:
