@@ -15,9 +15,9 @@ ORDER = 16
 # A panel is no longer than so many scales of any class's peak, plus this share of its distance from it.
 WIDTH, GROWTH = 3.0, 0.75
 # A density ends where it has fallen from its peak by so many nats: the rest of its mass is below rounding.
-FALL = 42.0
+FALL = 36.0
 # A Gaussian has fallen so far at this many deviations.
-FIRST_REACH = 9.2
+FIRST_REACH = 8.5
 # Panels are halved, and reaches doubled, at most so often: more than any two doubles differ by.
 MOST_STEPS = 1100
 # (class, node) cells at a time, few enough to stay in a core's cache.
@@ -120,7 +120,8 @@ def _panels(family: Family, low: Floats, high: Floats, center: Floats, longest: 
 
 def _lattice_panels(family: Family, low: Floats, high: Floats, center: Floats, longest: Floats) -> _Panels:
     features, start = np.arange(len(low)), np.floor(low)
-    points = np.exp2(np.ceil(np.log2(np.ceil(high) - start + 1)))
+    points = np.ceil(high) - start + 1
+    points = np.where(points <= ORDER, points, np.exp2(np.ceil(np.log2(points))))
     while len(features):
         # The longest first, so that all that are halved are of one length.
         n = points.max()

@@ -51,10 +51,11 @@ class Beta(Family):
     def log_density_at(self, place: Floats, natural: Floats) -> Floats:
         """In terms of the distance from the peak, where nothing cancels and no x is too near to 1."""
         low, high = natural + 1.0
-        away = place - np.log(low / high)
-        total, below = low + high, away < 0
-        share = np.where(below, low, high) / total
-        falls = np.where(below, low, -high) * away - total * np.log1p(share * np.expm1(-np.abs(away)))
+        # The share of the smaller shape keeps its digits; the other's may be too near to 1.
+        away = np.where(low <= high, 1.0, -1.0) * (place - np.log(low / high))
+        least, total = np.minimum(low, high), low + high
+        near = np.minimum(away, 700.0)
+        falls = least * away - total * (np.log1p(least / total * np.expm1(near)) + (away - near))
         return np.asarray(falls + log_peak(low) + log_peak(high) - log_peak(total))
 
     def peak(self, natural: Floats) -> tuple[Floats, Floats]:
