@@ -175,9 +175,10 @@ def _integrals(family: Family, natural: Floats, prior: Floats, width: float) -> 
     for atom in family.support.atoms:
         log_p = family.log_density(np.full(natural.shape[1:], atom), natural)
         total += _integrand(log_p[None], prior)[:, 0]
-    for features, place, weights in class_nodes(family, natural, width):
+    known = family.log_partition(natural)
+    for features, place, weights in class_nodes(family, natural, width, known):
         with np.errstate(over="ignore", under="ignore"):
-            log_p = family.log_density_at(place[:, None], natural[:, :, features])
+            log_p = family.log_density_at(place[:, None], natural[:, :, features], known[:, features])
         parts = (weights * _integrand(log_p, prior[:, features])).sum(axis=1)
         total += [np.bincount(features, part, total.shape[1]) for part in parts]
     return total[0], total[1]

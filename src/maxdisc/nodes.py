@@ -25,7 +25,7 @@ CELLS_AT_A_TIME = 2**16
 
 
 def class_nodes(
-    family: Family, natural: Floats, width: float = WIDTH
+    family: Family, natural: Floats, width: float = WIDTH, log_partition: Floats | None = None
 ) -> Iterator[tuple[Integers, Floats, Floats]]:
     """Panels of nodes that resolve the densities of all classes, feature by feature.
 
@@ -42,6 +42,8 @@ def class_nodes(
         Their parameters.
     width : float
         Longest panel, in scales of the narrowest peak near it.
+    log_partition : ndarray of shape (C, D), optional
+        Of these densities, where it is known already.
 
     Yields
     ------
@@ -67,7 +69,8 @@ def class_nodes(
     """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         center, scale = family.peak(natural)
-        low, high = _reach(family, natural, center, scale)
+        known = family.log_partition(natural) if log_partition is None else log_partition
+        low, high = _reach(family, natural, known, center, scale)
         panels = _lattice_panels if family.support.lattice else _panels
         for features, start, length, (unit, weight) in panels(family, low, high, center, width * scale):
             for some in blocks(len(features), len(unit) * natural.shape[1], CELLS_AT_A_TIME):
@@ -82,17 +85,19 @@ def class_nodes(
 _Panels = Iterator[tuple[Integers, Floats, Floats, tuple[Floats, Floats]]]
 
 
-def _reach(family: Family, natural: Floats, center: Floats, scale: Floats) -> tuple[Floats, Floats]:
+def _reach(
+    family: Family, natural: Floats, known: Floats, center: Floats, scale: Floats
+) -> tuple[Floats, Floats]:
     """Between which places each feature's densities have all their mass, (D,) and (D,)."""
     ends = []
-    top = family.log_density_at(center, natural)
+    top = family.log_density_at(center, natural, known)
     for sign in (-1.0, 1.0):
         distance = FIRST_REACH * scale
         place = center + sign * distance
         for _ in range(MOST_STEPS):
             if family.support.lattice:
                 place = np.clip(place, family.support.low, family.support.high)
-            short = family.log_density_at(place, natural) > top - FALL
+            short = family.log_density_at(place, natural, known) > top - FALL
             if family.support.lattice:
                 short &= (place > family.support.low) & (place < family.support.high)
             if not short.any():

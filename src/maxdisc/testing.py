@@ -188,7 +188,7 @@ def _check_nodes(family: Family, natural: Floats) -> None:
     for features, place, weights in class_nodes(family, natural):
         density = np.exp(family.log_density_at(place[:, None], natural[:, :, features]))
         for c, part in enumerate((weights[:, None] * density).sum(axis=0)):
-            mass[c] += np.bincount(features, part, mass.shape[1])
+            mass[c] += np.bincount(features, part, natural.shape[2])
     np.testing.assert_allclose(mass, 1.0, rtol=1e-6, err_msg="peak() is not where the density is")
 
 

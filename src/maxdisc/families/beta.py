@@ -48,7 +48,7 @@ class Beta(Family):
     def log_partition(self, natural: Floats) -> Floats:
         return np.asarray(betaln(natural[0] + 1.0, natural[1] + 1.0))
 
-    def log_density_at(self, place: Floats, natural: Floats) -> Floats:
+    def log_density_at(self, place: Floats, natural: Floats, _known: Floats | None = None, /) -> Floats:
         """In terms of the distance from the peak, where nothing cancels and no x is too near to 1."""
         low, high = natural + 1.0
         # The share of the smaller shape keeps its digits; the other's may be too near to 1.

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.matrices import Booleans, Floats, Matrix
+from maxdisc.matrices import Booleans, Floats, Matrix, blocks
 from maxdisc.smoothing import Smoothing
 from maxdisc.support import Support
 
@@ -90,14 +90,19 @@ class Family(ABC):
         exponent = sum(t * s for t, s in zip(natural, self.statistics(values), strict=True))
         return np.asarray(exponent - self.log_partition(natural) + self.log_base(values))
 
-    def log_density_at(self, place: Floats, natural: Floats) -> Floats:
+    def log_density_at(
+        self, place: Floats, natural: Floats, log_partition: Floats | None = None, /
+    ) -> Floats:
         """Log density along the unbounded axis of :meth:`maxdisc.support.Support.at`.
 
-        A family whose values lose digits near an end of their range says it in terms of the place itself.
+        The log-partition may be given where it is known already. A family whose values, or terms, lose digits
+        overrides this, and says it in terms of the place itself.
         """
+        log_partition = self.log_partition(natural) if log_partition is None else log_partition
         with np.errstate(all="ignore"):
             x, log_slope = self.support.at(place)
-            log_density = self.log_density(x, natural) + log_slope
+            exponent = sum(t * s for t, s in zip(natural, self.statistics(x), strict=True))
+            log_density = exponent - log_partition + self.log_base(x) + log_slope
         # Places beyond the numbers, where infinite terms meet, have no mass.
         return np.where(np.isnan(log_density), -np.inf, log_density)
 
@@ -112,13 +117,16 @@ class Family(ABC):
         else:
             place = np.sinh(np.linspace(-14.0, 14.0, 1601))
             step = np.gradient(place)
-        place, step = (v.reshape(-1, *[1] * (natural.ndim - 1)) for v in (place, step))
-        mass = step * np.exp(self.log_density_at(place, natural))
-        mass /= np.maximum(mass.sum(axis=0), np.finfo(np.float64).tiny)
-        center = (mass * place).sum(axis=0)
-        spread = np.sqrt((mass * (place - center) ** 2).sum(axis=0))
+        flat = natural.reshape(len(natural), -1)
+        center, spread = np.empty(flat.shape[1]), np.empty(flat.shape[1])
+        for some in blocks(len(center), len(place)):
+            mass = step[:, None] * np.exp(self.log_density_at(place[:, None], flat[:, some]))
+            mass /= np.maximum(mass.sum(axis=0), np.finfo(np.float64).tiny)
+            center[some] = place @ mass
+            spread[some] = np.sqrt((mass * (place[:, None] - center[some]) ** 2).sum(axis=0))
         # The log of a distance, or log-odds, bend within a unit, however wide the density.
-        return center, spread if self.support.own_axis else np.minimum(spread, 1.0)
+        spread = spread if self.support.own_axis else np.minimum(spread, 1.0)
+        return center.reshape(natural.shape[1:]), spread.reshape(natural.shape[1:])
 
     def entropy(self, natural: Floats) -> Floats:
         """Entropy in nats, as ``-E log p``; a family with a base measure adds its part. Shape (...)."""

@@ -45,7 +45,7 @@ class Gamma(Family):
         rate, shape = -natural[0], natural[1] + 1.0
         return np.asarray(gammaln(shape) - shape * np.log(rate))
 
-    def log_density_at(self, place: Floats, natural: Floats) -> Floats:
+    def log_density_at(self, place: Floats, natural: Floats, _known: Floats | None = None, /) -> Floats:
         """In terms of the distance from the peak, where nothing cancels, however small x."""
         shape = natural[1] + 1.0
         away = place - np.log(shape / -natural[0])

@@ -58,7 +58,7 @@ class Poisson(Family):
         log_p = x * np.log(small) - small - gammaln(x + 1)
         return np.where(rate > 100.0, series, -(np.exp(log_p) * log_p).sum(axis=-1))
 
-    def log_density_at(self, place: Floats, natural: Floats) -> Floats:
+    def log_density_at(self, place: Floats, natural: Floats, _known: Floats | None = None, /) -> Floats:
         """In terms of x / mean - 1 where means are large: log probabilities then cancel no more."""
         mean = np.exp(natural[0])
         if mean.max(initial=0.0) < LARGE:
