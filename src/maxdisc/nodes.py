@@ -13,7 +13,7 @@ from maxdisc.matrices import Floats, Integers, blocks
 # Nodes of a panel: polynomials of degree 31 are integrated, or summed, exactly.
 ORDER = 16
 # A panel is no longer than so many scales of any class's peak, plus this share of its distance from it.
-WIDTH, GROWTH = 3.0, 0.75
+WIDTH, GROWTH = 4.0, 1.0
 # A density ends where it has fallen from its peak by so many nats: the rest of its mass is below rounding.
 FALL = 36.0
 # A Gaussian has fallen so far at this many deviations.

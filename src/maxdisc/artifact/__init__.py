@@ -14,8 +14,7 @@ from typing import Any
 
 from maxdisc.artifact.container import Container, ModelFileError, write
 from maxdisc.artifact.describing import Describer
-from maxdisc.artifact.formats import oldest_format
-from maxdisc.artifact.rebuilding import Shelf, Step, rebuilt, require_keys, steps_of
+from maxdisc.artifact.rebuilding import Shelf, Step, oldest_format, rebuilt, require_keys, steps_of
 from maxdisc.writing import atomic_write
 
 __all__ = ["ModelFileError", "describe", "load", "save"]
@@ -120,7 +119,8 @@ def load(path: str | os.PathLike[str], *, functions: Mapping[str, Any] | None = 
         with ThreadPoolExecutor(1) as beside:
             verified = beside.submit(container.verify)
             try:
-                return rebuilt(container.document["model"], container.tensors(), functions or {})
+                document = container.document
+                return rebuilt(document["model"], container.tensors(), functions or {}, document["format"])
             finally:
                 verified.result()
 

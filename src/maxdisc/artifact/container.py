@@ -20,7 +20,7 @@ import safetensors.numpy
 
 from maxdisc.threads import in_threads
 
-#: The newest format that this version reads; it writes the oldest that says all there is to say.
+#: The newest format that this version reads; it writes the oldest that can hold the model.
 FORMAT = 2
 #: The header's entry that holds the document, and the tensor that holds the checksum.
 DOCUMENT, CHECKSUM = "maxdisc", "checksum"

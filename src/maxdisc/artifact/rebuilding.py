@@ -57,6 +57,17 @@ def steps_of(node: Any) -> list[Step]:
     return [_step(name, f"{position}.", step) for position, (name, step) in enumerate(listed)]
 
 
+def oldest_format(node: Any) -> int:
+    """The first format that can hold the model of a document."""
+    return max(2 if _needs_2(step) else 1 for step in steps_of(node))
+
+
+def _needs_2(step: Step) -> bool:
+    divergences = (step.parameters.get("divergence"), step.fitted.get("divergence"))
+    new = any(value in ("jensen_shannon", {"divergence": "jensen_shannon"}) for value in divergences)
+    return new or bool(step.parameters.get("redundancy", 0))
+
+
 def _step(name: str | None, prefix: str, node: Any) -> Step:
     require_keys(node, {"kind", "parameters", "fitted"})
     kind = node["kind"]
@@ -74,8 +85,10 @@ def require_keys(node: Any, keys: set[str]) -> None:
         raise ModelFileError(f"it has {short(node)} where entries {sorted(keys)} are due.")
 
 
-def rebuilt(node: Any, tensors: Mapping[str, Array], functions: Mapping[str, Any]) -> Any:
+def rebuilt(node: Any, tensors: Mapping[str, Array], functions: Mapping[str, Any], file_format: int) -> Any:
     """The model that a document describes; raise :class:`ModelFileError` unless all of it is sound."""
+    if file_format < oldest_format(node):
+        raise ModelFileError(f"it has what only files of format {oldest_format(node)} have.")
     left = dict(tensors)
     steps = steps_of(node)
     models = [Shelf(left, functions, step.prefix).estimator(step) for step in steps]
