@@ -105,6 +105,26 @@ def test_candidates_of_many_folds_stay_bounded(monkeypatch):
     np.testing.assert_array_equal(again.order[n:], orders[0][n:])
 
 
+def test_the_products_of_all_folds_and_plans_stay_bounded(monkeypatch):
+    X, codes = repeated()
+    splits = [(np.arange(400) % 5 != f, np.arange(400) % 5 == f) for f in range(5)]
+    splits = [(np.flatnonzero(a), np.flatnonzero(b)) for a, b in splits] * 3
+    asked = []
+
+    class Watched(ArrayRows):
+        def products(self, columns, folds=None, per_class=False):
+            asked.append((len(columns), folds.count))
+            return super().products(columns, folds, per_class)
+
+    monkeypatch.setattr("maxdisc.redundancy.MOST_BYTES", 8 * 21 * 6**2)
+    plans = fold_plans(splits, X, codes)
+    models = FoldModels.of(Watched(X, codes, 2), FAMILIES["gaussian"], js_gm, None, plans, Redundancy(1.0))
+    (path,) = models.paths(np.array([1, 10]), (Smoothing(1.0),))
+    assert path.accuracy.shape == (15, 2)
+    held = sum(count for _, count in asked) + max(count for _, count in asked) + 1
+    assert max(width for width, _ in asked) ** 2 * 8 * held <= 8 * 21 * 6**2
+
+
 def test_a_pool_is_a_few_times_the_size_and_never_large():
     assert Redundancy.of(0.0, 10) is None
     assert Redundancy.of(1.0, 10).pool == 50

@@ -67,24 +67,29 @@ def class_nodes(
     >>> mass.round(12)
     array([1., 1.])
     """
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        center, scale = family.peak(natural)
-        known = family.log_partition(natural) if log_partition is None else log_partition
-        low, high = _reach(family, natural, known, center, scale)
-        panels = _lattice_panels if family.support.lattice else _panels
-        for features, start, length, (unit, weight) in panels(family, low, high, center, width * scale):
-            for some in blocks(len(features), len(unit) * natural.shape[1], CELLS_AT_A_TIME):
-                place = start[some] + length[some] * unit[:, None]
-                weights = length[some] * weight[:, None]
-                if family.support.lattice and np.isfinite(family.support.high):
-                    weights = np.where(place <= family.support.high, weights, 0.0)
-                    place = np.minimum(place, family.support.high)
-                yield features[some], place, weights
+    known = family.log_partition(natural) if log_partition is None else log_partition
+    center, scale = family.peak(natural)
+    low, high = _reach(family, natural, known, center, scale)
+    end, longest = family.support.high, width * scale
+    if family.support.lattice:
+        panels = _lattice_panels(low, high, center, longest, end)
+    else:
+        panels = _panels(low, high, center, longest)
+    for features, start, length, (unit, weight) in panels:
+        for some in blocks(len(features), len(unit) * natural.shape[1], CELLS_AT_A_TIME):
+            place = start[some] + length[some] * unit[:, None]
+            weights = length[some] * weight[:, None]
+            if family.support.lattice and np.isfinite(end):
+                # The last panel may have points beyond the end.
+                weights = np.where(place <= end, weights, 0.0)
+                place = np.minimum(place, end)
+            yield features[some], place, weights
 
 
 _Panels = Iterator[tuple[Integers, Floats, Floats, tuple[Floats, Floats]]]
 
 
+@np.errstate(all="ignore")
 def _reach(
     family: Family, natural: Floats, known: Floats, center: Floats, scale: Floats
 ) -> tuple[Floats, Floats]:
@@ -108,7 +113,7 @@ def _reach(
     return ends[0].min(axis=0), ends[1].max(axis=0)
 
 
-def _panels(family: Family, low: Floats, high: Floats, center: Floats, longest: Floats) -> _Panels:  # noqa: ARG001  # as below
+def _panels(low: Floats, high: Floats, center: Floats, longest: Floats) -> _Panels:
     features, start, length = np.arange(len(low)), low, high - low
     unit, weight = np.polynomial.legendre.leggauss(ORDER)
     rule = (unit + 1) / 2, weight / 2
@@ -123,7 +128,7 @@ def _panels(family: Family, low: Floats, high: Floats, center: Floats, longest: 
         features, length = np.tile(features[~whole], 2), np.tile(half, 2)
 
 
-def _lattice_panels(family: Family, low: Floats, high: Floats, center: Floats, longest: Floats) -> _Panels:
+def _lattice_panels(low: Floats, high: Floats, center: Floats, longest: Floats, end: float) -> _Panels:
     features, start = np.arange(len(low)), np.floor(low)
     points = np.ceil(high) - start + 1
     points = np.where(points <= ORDER, points, np.exp2(np.ceil(np.log2(points))))
@@ -133,7 +138,7 @@ def _lattice_panels(family: Family, low: Floats, high: Floats, center: Floats, l
         now = points == n
         f, a = features[now], start[now]
         whole = n <= _allowed(f, a, a + n - 1, center, longest)
-        whole &= a + n - 1 <= family.support.high
+        whole &= a + n - 1 <= end
         whole |= n <= ORDER
         yield f[whole], a[whole], np.ones(np.count_nonzero(whole)), _sum_rule(float(n))
         features = np.r_[features[~now], f[~whole], f[~whole]]

@@ -269,6 +269,9 @@ class FoldModels:
     def _share(self, smoothings: Sequence[Smoothing]) -> None:
         """One more pass for each plan, over the columns that any fold's model may re-rank."""
         assert self.redundancy is not None
+        # What is counted of one plan, and what follows for all of them, is held at the same time.
+        counts = [folds.count for folds in self.plans]
+        n_parts = sum(counts) + max(counts) + 1
         found = []
         for folds, parts in self._plans:
             training_of = _training_of(parts)
@@ -276,8 +279,7 @@ class FoldModels:
             for training in map(training_of, range(folds.count)):
                 given = [(self.family, training, s, self.divergence, self.prior, 1) for s in smoothings]
                 orders += [ranked_decision(*g)[0].order[: self.redundancy.pool] for g in given]
-            # What is counted, and what follows from it, are held at the same time.
-            columns = self.redundancy.candidates(orders, 2 * folds.count + 1)
+            columns = self.redundancy.candidates(orders, n_parts)
             counted = self.rows.products(columns, folds)
             found.append((columns, [within_information(_without(counted, f)) for f in range(folds.count)]))
         self._shared.clear()
