@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint docs bench-memory bench-text bench-model-file bench-dme bench-complexity clean
+.PHONY: help demo test test-slow lint docs bench-memory bench-text bench-model-file bench-dme bench-complexity bench-jensen-shannon bench-redundancy clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | awk -F'|' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -63,6 +63,12 @@ bench-dme: $(VENV)/.test  ## the conditional model on the paper's text rows, bes
 
 bench-complexity: $(VENV)/.test  ## exponents of time in rows, features and classes, beside the paper's
 	$(BIN)/python benchmarks/complexity.py
+
+bench-jensen-shannon: $(VENV)/.test  ## time to rank 100,000 features by Jensen-Shannon
+	$(BIN)/python benchmarks/jensen_shannon.py
+
+bench-redundancy: $(VENV)/.test  ## accuracy with few words, with and without redundancy
+	$(BIN)/python benchmarks/redundancy.py
 
 clean:  ## remove what the other commands made
 	rm -rf $(VENV) .venv-all .venv-oldest docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -37,7 +37,7 @@ from maxdisc import (
 from maxdisc.artifact import describe
 from maxdisc.artifact.parts import FIELDS
 from maxdisc.artifact.values import decoded, decoded_strings, encoded, encoded_strings
-from maxdisc.divergences import js_gm
+from maxdisc.divergences import DIVERGENCES, js_gm
 from maxdisc.families import FAMILIES, Gaussian, Poisson
 from maxdisc.smoothing import Smoothing
 from maxdisc.testing import random_data
@@ -557,10 +557,34 @@ def test_a_discriminative_model_comes_back_as_it_was(tmp_path, made):
 FIXTURES = sorted((Path(__file__).parent / "artifact_fixtures").glob("*.maxdisc"))
 
 
+SINCE_2 = {"redundancy", "discriminative-table", "discriminative-text"}
+
+
 def test_there_are_files_of_earlier_versions():
-    assert {path.stem for path in FIXTURES} >= {
-        "text", "table", "presence", "without-moments", "discriminative-table", "discriminative-text",
-    }  # fmt: skip
+    assert {path.stem for path in FIXTURES} >= {"text", "table", "presence", "without-moments"} | SINCE_2
+
+
+def test_a_file_is_written_for_the_oldest_version_that_can_read_it(tmp_path):
+    X, y = random_data("gaussian", 40, 2, 5, seed=0)
+    formats = {}
+    for name, parameters in {
+        "plain": {},
+        "redundancy": {"redundancy": 0.5},
+        "divergence": {"divergence": "jensen_shannon"},
+        "function": {"divergence": DIVERGENCES["jensen_shannon"]},
+    }.items():
+        model = MaxDiscClassifier(**parameters).fit(X, y)
+        again = saved(model, tmp_path / "m")
+        formats[name] = describe(tmp_path / "m")["format"]
+        same(again.ranking_, model.ranking_)
+        same(again.scores_, model.scores_)
+        same(again.predict_joint_log_proba(X), model.predict_joint_log_proba(X))
+    assert formats == {"plain": 1, "redundancy": 2, "divergence": 2, "function": 2}
+    with pytest.raises(ValueError, match=r"redundancy=0\.5 needs those of pairs"):
+        saved(MaxDiscClassifier(redundancy=0.5).fit(X, y), tmp_path / "m").partial_fit(X, y)
+    model = MaxDiscClassifier(divergence="jensen_shannon").fit(X, y)
+    again = saved(model, tmp_path / "m")
+    same(again.partial_fit(X, y).scores_, model.partial_fit(X, y).scores_)
 
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
@@ -571,7 +595,7 @@ def test_files_of_earlier_versions_predict_as_they_did(path):
     if isinstance(X, dict):
         X = pd.DataFrame({name: np.array(column, dtype=float) for name, column in X.items()})
     assert model.predict(X).tolist() == stored["predicted"]
-    assert describe(path)["format"] == (2 if "discriminative" in path.stem else 1)
+    assert describe(path)["format"] == (2 if path.stem in SINCE_2 else 1)
     if "log_proba" in stored:
         np.testing.assert_allclose(model.predict_log_proba(X), stored["log_proba"], rtol=1e-12)
         return
@@ -579,7 +603,7 @@ def test_files_of_earlier_versions_predict_as_they_did(path):
     np.testing.assert_allclose(
         classifier_of(model).predict_joint_log_proba(rows), stored["joint_log_proba"], rtol=1e-12
     )
-    if path.stem != "without-moments":
+    if path.stem not in ("without-moments", "redundancy"):
         classifier_of(model).partial_fit(rows, model.predict(X))
 
 

@@ -104,7 +104,10 @@ CASES = {
         lambda: MaxDiscClassifier(evidence="calibrated").fit(X, y),
         "evidence='calibrated' is not available",
     ),
-    "redundancy": (lambda: MaxDiscClassifier(redundancy=0.5).fit(X, y), "redundancy=0.5 is not available"),
+    "redundancy": (
+        lambda: MaxDiscClassifier(redundancy=-0.5).fit(X, y),
+        "redundancy must be a number of at least 0, got -0.5",
+    ),
     "unlabelled": (lambda: MaxDiscClassifier(unlabelled=-1).fit(X, y), "unlabelled=-1 is not available"),
     "rule": (
         lambda: MaxDiscClassifier(rule="two_se").fit(X, y),

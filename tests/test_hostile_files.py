@@ -436,6 +436,10 @@ DOCUMENTS = {
     "another family": (lambda d: d["model"]["fitted"].update(family={"family": "poisson"}), "of shape"),
     "unknown family": (lambda d: d["model"]["fitted"].update(family={"family": "x"}), "does not know"),
     "divergence": (lambda d: d["model"]["fitted"].update(divergence=3), "divergence is 3"),
+    "divergence of format 2": (
+        lambda d: d["model"]["fitted"].update(divergence={"divergence": "jensen_shannon"}), "of format 2"
+    ),
+    "redundancy of format 2": (lambda d: d["model"]["parameters"].update(redundancy=1.0), "of format 2"),
     "smoothing": (lambda d: d["model"]["fitted"].update(smoothing={"smoothing": [-1.0, "own"]}), "not know"),
     "function": (lambda d: d["model"]["parameters"].update(family={"function": "eval"}), "called 'eval'"),
     "import": (lambda d: d["model"]["parameters"].update(family={"import": "os"}), "does not know"),

@@ -6,6 +6,7 @@ import numbers
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Self, cast
 
 import numpy as np
@@ -24,7 +25,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from maxdisc.decision import LinearDecision, ranked_decision
+from maxdisc.decision import LinearDecision, Reorder, ranked_decision
 from maxdisc.densities import class_prior, density_blocks
 from maxdisc.divergences import Divergence, FeatureRanking, find_divergence
 from maxdisc.explain import Explanation
@@ -34,6 +35,7 @@ from maxdisc.matrices import Booleans, Floats, Integers, Matrix, canonical, colu
 from maxdisc.moments import ClassMoments
 from maxdisc.parameters import (
     given_prior,
+    given_redundancy,
     given_size,
     given_smoothing,
     require_labels,
@@ -42,6 +44,7 @@ from maxdisc.parameters import (
     require_representable,
     sorted_union,
 )
+from maxdisc.redundancy import Redundancy, within_information
 from maxdisc.rows import ArrayRows, Folds, HashFolds, Rows
 from maxdisc.selection import Choice, FoldModels, Rule, SelectionPath, choose, size_grid
 from maxdisc.smoothing import Smoothing
@@ -71,8 +74,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         sparse non-negative data and Gaussian otherwise.
     divergence : str or callable, default="js_gm"
         What features are ranked by: "js_gm" (the multi-class divergence of the paper), "jeffreys" or "kl"
-        (one class against the rest), or a function from :class:`maxdisc.densities.ClassDensities` to scores
-        of shape (D,).
+        (one class against the rest), "jensen_shannon" (the mutual information of class and feature), or a
+        function from :class:`maxdisc.densities.ClassDensities` to scores of shape (D,).
     n_features : "auto", "all", int or float, default="auto"
         How many features to keep: chosen on folds, all, that many, or that share.
     structure : {"independent"}, default="independent"
@@ -83,7 +86,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         Pseudo-rows given to each class, in non-zero cells; see :class:`maxdisc.smoothing.Smoothing`. "auto"
         chooses on the folds among ``family.smoothings``.
     redundancy : float, default=0.0
-        Only 0: features are ranked one by one.
+        If positive, a feature counts less, the more it repeats of those ranked before it: its divergence is
+        divided by 1 + ``redundancy`` times the information it shares with them within classes. 1.0 is a good
+        value. See :class:`maxdisc.redundancy.Redundancy`; needs ``fit`` or ``fit_rows``.
     cv : int, splitter, iterable of splits, "holdout" or "hash", default=5
         The folds on which the above is chosen. An int deals out the rows of each class in turn; "holdout"
         holds out a fifth once (the paper's protocol); "hash" deals by a hash of each row's content, so that
@@ -114,7 +119,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     scores_ : ndarray of shape (D,)
         The divergence of each feature.
     ranking_ : ndarray of shape (D,)
-        Columns, best first.
+        Columns, best first: by their scores, or by what they add if ``redundancy`` is positive.
     n_selected_ : int
         K, the number of features kept.
     feature_importances_ : ndarray of shape (D,)
@@ -284,6 +289,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         self, X: Any, y: Any, classes: npt.ArrayLike | None, sample_weight: npt.ArrayLike | None
     ) -> Self:
         self._check_parameters()
+        self._require_no_redundancy("partial_fit")
         first = not hasattr(self, "classes_")
         before = None if first else self.moments_
         X, labels, weights = _with_weight(*self._validated(X, y, sample_weight, reset=first))
@@ -318,6 +324,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         """
         moments = self.moments_
         self._check_parameters()
+        self._require_no_redundancy("choose_n_features")
         X, labels, weights = self._validated(X, y, sample_weight, reset=False)
         unseen = np.setdiff1d(labels, self.classes_)
         if len(unseen):
@@ -356,8 +363,14 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         if not moments.weight.any():
             raise ValueError("the rows have no weight: at least one must weigh more than 0.")
         self._remember(family, moments, classes, choice)
-        _ = self._model  # now, so that what is wrong with it is said here
+        # Now, so that what is wrong with it is said here, and while there are rows to count products of.
+        redundancy = self._redundancy(moments.n_features)
+        self._model_now = self._modelled(None if redundancy is None else partial(_reranked, redundancy, rows))
         return self
+
+    def _redundancy(self, n_features: int) -> Redundancy | None:
+        """How features are re-ranked, if at all."""
+        return Redundancy.of(given_redundancy(self.redundancy), given_size(self.n_features, n_features))
 
     def _usual(self, family: Family, n_features: int) -> Choice:
         """What the parameters say, or else the usual smoothing and all features."""
@@ -368,9 +381,10 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         self, rows: Rows, family: Family, plans: Sequence[Folds], classes: npt.NDArray[np.generic]
     ) -> FoldModels | SparseFoldModels:
         prior, divergence = given_prior(self.prior, classes), find_divergence(self.divergence)
-        if isinstance(rows, ArrayRows) and suits(rows, family, divergence):
+        redundancy = self._redundancy(rows.example().shape[1])
+        if redundancy is None and isinstance(rows, ArrayRows) and suits(rows, family, divergence):
             return SparseFoldModels(rows, family, prior, plans)
-        return FoldModels.of(rows, family, divergence, prior, plans)
+        return FoldModels.of(rows, family, divergence, prior, plans, redundancy)
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -449,10 +463,10 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             model = self._model_now = self._modelled()
         return model
 
-    def _modelled(self) -> tuple[FeatureRanking, LinearDecision]:
+    def _modelled(self, reorder: Reorder | None = None) -> tuple[FeatureRanking, LinearDecision]:
         family, (prior, divergence) = self.families_[0][0], self._settings
         ranking, decision = ranked_decision(
-            family, self.moments_, self.smoothing_, divergence, prior, self.n_selected_
+            family, self.moments_, self.smoothing_, divergence, prior, self.n_selected_, reorder
         )
         if len(ranking.unsolved):
             first = column_name(int(ranking.unsolved[0]), self._names)
@@ -490,13 +504,20 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         require_one_of("structure", self.structure, ("independent",))
         require_one_of("evidence", self.evidence, ("raw",))
         require_one_of("rule", self.rule, ("best", "one_se"))
-        require_one_of("redundancy", self.redundancy, (0,))
+        given_redundancy(self.redundancy)
         require_one_of("unlabelled", self.unlabelled, (None,))
         if self.family != "auto":
             find_family(self.family)
         find_divergence(self.divergence)
         given_size(self.n_features)
         given_smoothing(self.smoothing)
+
+    def _require_no_redundancy(self, method: str) -> None:
+        if self.redundancy > 0:
+            raise ValueError(
+                f"{method} keeps sums for each feature alone, and redundancy={self.redundancy!r} needs those "
+                "of pairs: use fit or fit_rows, or redundancy=0.0."
+            )
 
     @property
     def _must_choose(self) -> bool:
@@ -673,6 +694,12 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         kept = np.where(self._get_support_mask(), self.scores_, 0.0)
         total = kept.sum()
         return kept / total if total > 0 else kept
+
+
+def _reranked(redundancy: Redundancy, rows: Rows, ranking: FeatureRanking) -> FeatureRanking:
+    """The ranking of the model itself, by one more pass over all the rows."""
+    columns = redundancy.candidates([ranking.order])
+    return redundancy.reranked(ranking, columns, within_information(rows.products(columns)[0]))
 
 
 def _with_weight(

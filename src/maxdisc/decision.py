@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -17,6 +18,9 @@ from maxdisc.matrices import Booleans, Floats, Integers, Matrix, blocks, is_spar
 from maxdisc.moments import ClassMoments
 from maxdisc.smoothing import Smoothing
 from maxdisc.threads import in_threads
+
+#: From a ranking by scores to another of the same features.
+Reorder = Callable[[FeatureRanking], FeatureRanking]
 
 # From so many (class, feature) cells on, compiled code is worth loading.
 MANY_CELLS = 2**20
@@ -237,6 +241,7 @@ def ranked_decision(
     divergence: Divergence,
     prior: Floats | None = None,
     size: int | None = None,
+    reorder: Reorder | None = None,
 ) -> tuple[FeatureRanking, LinearDecision]:
     """Rank all features and decide by the best of them, from one estimate of the densities.
 
@@ -248,6 +253,8 @@ def ranked_decision(
         What the features are ranked by.
     size : int, optional
         How many to keep; by default all.
+    reorder : callable, optional
+        From the ranking by scores to the one that counts.
 
     Returns
     -------
@@ -255,7 +262,7 @@ def ranked_decision(
         Of all D features, and of the best K.
     """
     if divergence is js_gm and moments.observed is None and worth_compiling(family, *moments.sums.shape[1:]):
-        return _ranked_by_kernel(family, moments, smoothing, prior, size)
+        return _ranked_by_kernel(family, moments, smoothing, prior, size, reorder)
     decision = LinearDecision._blank(family, moments, np.arange(moments.n_features), prior)
     scores = np.empty(moments.n_features)
     solved = np.ones(moments.n_features, dtype=np.bool_)
@@ -264,6 +271,8 @@ def ranked_decision(
         solved[block] = densities.solved.all(axis=0)
         decision._fill(block, densities)
     ranking = FeatureRanking.of(scores, solved)
+    if reorder is not None:
+        ranking = reorder(ranking)
     return ranking, decision._best_first(ranking.order[:size])
 
 
@@ -275,7 +284,12 @@ def worth_compiling(family: Family, n_classes: int, n_features: int) -> bool:
 
 
 def _ranked_by_kernel(
-    family: Family, moments: ClassMoments, smoothing: Smoothing, prior: Floats | None, size: int | None
+    family: Family,
+    moments: ClassMoments,
+    smoothing: Smoothing,
+    prior: Floats | None,
+    size: int | None,
+    reorder: Reorder | None,
 ) -> tuple[FeatureRanking, LinearDecision]:
     """What :func:`ranked_decision` does in blocks, by compiled code over ranges of features.
 
@@ -298,6 +312,8 @@ def _ranked_by_kernel(
     in_threads(score, list(blocks(moments.n_features, moments.n_classes, CELLS_AT_A_TIME)))
     require_finite(scores)
     ranking = FeatureRanking.of(scores)
+    if reorder is not None:
+        ranking = reorder(ranking)
     columns = ranking.order[:size]
     decision = LinearDecision._blank(family, moments, columns, prior)
     decision.origin[:] = 0.0

@@ -35,6 +35,14 @@ def given_smoothing(smoothing: Any) -> Smoothing | None:
     raise ValueError(f"smoothing must be 'auto', a number or a Smoothing, got {smoothing!r}.")
 
 
+def given_redundancy(redundancy: Any) -> float:
+    """The strength asked for, a number of at least 0."""
+    number = isinstance(redundancy, numbers.Real) and not isinstance(redundancy, bool)
+    if not (number and 0 <= float(redundancy) < np.inf):
+        raise ValueError(f"redundancy must be a number of at least 0, got {redundancy!r}.")
+    return float(redundancy)
+
+
 def given_size(n_asked: Any, n_features: int | None = None) -> int | None:
     """The number of features asked for; None for "auto", or where it takes the number there are to tell."""
     if isinstance(n_asked, str) and n_asked in ("auto", "all"):

@@ -1,4 +1,4 @@
-"""A source of rows: two additive verbs are all that choosing a model asks of data.
+"""A source of rows: three additive verbs are all that choosing a model asks of data.
 
 Arrays and iterators of batches implement them here; engines do in ``maxdisc.adapters``. So K, smoothing and
 all else that is chosen is written once, against :class:`Rows`.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from maxdisc.decision import LinearDecision, Sweep, sweep
 from maxdisc.families import Family
 from maxdisc.matrices import Floats, Integers, Matrix, blocks, canonical, is_sparse
 from maxdisc.moments import ClassMoments
+from maxdisc.products import ClassProducts, fold_products
 
 #: A row with this fold is never held out: it is always among the training rows.
 ALWAYS_TRAINING = -1
@@ -161,6 +162,15 @@ class Rows(Protocol):
         ``decision_of(fold)`` may be costly in memory: ask for one at a time where the rows allow it.
         """
 
+    def products(
+        self, columns: Integers, folds: Folds | None = None, per_class: bool = False
+    ) -> list[ClassProducts]:
+        """Products of some columns (P,) over the rows of each fold, then over those never held out.
+
+        Memory grows with P x P for each fold, times C if each class has products of its own. Missing cells
+        count as the mean of their class in their fold: see :func:`maxdisc.products.fold_products`.
+        """
+
 
 @dataclass(frozen=True, eq=False)
 class ArrayRows:
@@ -228,17 +238,30 @@ class ArrayRows:
 
     def moments(self, family: Family, folds: Folds | None = None) -> list[ClassMoments]:
         family.require(self.X, self.names, self.start)
-        count, fold = 0, np.full(self.X.shape[0], ALWAYS_TRAINING)
-        if folds is not None:
-            count, fold = folds.count, folds.of(self.X, self.start)
-        always = bool((fold == ALWAYS_TRAINING).any())
-        fold = np.where(fold == ALWAYS_TRAINING, count, fold)
-        members = Membership.of(self.labels, self.n_classes, self.weights, fold, count + always)
+        members, always = self._members(folds)
         parts = fold_moments(family.statistics, self.X, members, self.n_classes, family.translates)
         if not always:
             # Zeros that nobody touches take no memory.
             parts.append(ClassMoments.zero(family.n_statistics, self.n_classes, self.X.shape[1]))
         return parts
+
+    def products(
+        self, columns: Integers, folds: Folds | None = None, per_class: bool = False
+    ) -> list[ClassProducts]:
+        members, always = self._members(folds)
+        parts = fold_products(self.X, columns, members, self.n_classes, per_class)
+        if not always:
+            parts.append(ClassProducts.zero(self.n_classes, len(columns), per_class))
+        return parts
+
+    def _members(self, folds: Folds | None) -> tuple[Membership, bool]:
+        """Who counts towards which class of which fold, and whether some rows are never held out."""
+        count, fold = 0, np.full(self.X.shape[0], ALWAYS_TRAINING)
+        if folds is not None:
+            count, fold = folds.count, folds.of(self.X, self.start)
+        always = bool((fold == ALWAYS_TRAINING).any())
+        fold = np.where(fold == ALWAYS_TRAINING, count, fold)
+        return Membership.of(self.labels, self.n_classes, self.weights, fold, count + always), always
 
     def sweep(
         self, decision_of: Callable[[int], LinearDecision], sizes: Integers, folds: Folds
@@ -311,17 +334,12 @@ class BatchRows:
         return next(iter(self)).X
 
     def moments(self, family: Family, folds: Folds | None = None) -> list[ClassMoments]:
-        total: list[ClassMoments] | None = None
-        for batch in self:
-            part = batch.moments(family, folds)
-            if total is None:
-                total = part
-                continue
-            while part:  # fold by fold, so that no more than one sum is held twice
-                last = len(part) - 1
-                total[last] = total[last] + part.pop()
-        assert total is not None  # an empty source raises while it is read
-        return total
+        return _added(batch.moments(family, folds) for batch in self)
+
+    def products(
+        self, columns: Integers, folds: Folds | None = None, per_class: bool = False
+    ) -> list[ClassProducts]:
+        return _added(batch.products(columns, folds, per_class) for batch in self)
 
     def sweep(
         self, decision_of: Callable[[int], LinearDecision], sizes: Integers, folds: Folds
@@ -332,3 +350,20 @@ class BatchRows:
             part = batch.sweep(decisions.__getitem__, sizes, folds)
             total = [t + p for t, p in zip(total, part, strict=True)]
         return total
+
+
+_Sums = TypeVar("_Sums", ClassMoments, ClassProducts)
+
+
+def _added(parts: Iterable[list[_Sums]]) -> list[_Sums]:
+    """What the batches counted, fold by fold, so that no more than one sum is held twice."""
+    total: list[_Sums] | None = None
+    for part in parts:
+        if total is None:
+            total = part
+            continue
+        while part:
+            last = len(part) - 1
+            total[last] = total[last] + part.pop()
+    assert total is not None  # an empty source raises while it is read
+    return total

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Literal, Protocol
 
 import numpy as np
@@ -14,6 +14,8 @@ from maxdisc.divergences import Divergence
 from maxdisc.families import Family
 from maxdisc.matrices import Floats, Integers
 from maxdisc.moments import ClassMoments, exclusive_totals
+from maxdisc.products import ClassProducts
+from maxdisc.redundancy import Redundancy, within_information
 from maxdisc.rows import Folds, Rows, SomeFolds
 from maxdisc.smoothing import Smoothing
 
@@ -180,6 +182,8 @@ class FoldModels:
         One, if the folds share out the rows; several, if splits overlap, each with a pass of its own.
     parts : sequence of list of ClassMoments
         For each plan, the moments of its folds and of the rows never held out.
+    redundancy : Redundancy, optional
+        How each model re-ranks its features, by its own training rows.
     """
 
     rows: Rows
@@ -188,6 +192,7 @@ class FoldModels:
     prior: Floats | None
     plans: Sequence[Folds]
     parts: Sequence[list[ClassMoments]]
+    redundancy: Redundancy | None = None
 
     @classmethod
     def of(
@@ -197,9 +202,11 @@ class FoldModels:
         divergence: Divergence,
         prior: Floats | None,
         plans: Sequence[Folds],
+        redundancy: Redundancy | None = None,
     ) -> FoldModels:
         """Count the moments of every fold, in one pass for each plan."""
-        return cls(rows, family, divergence, prior, plans, [rows.moments(family, p) for p in plans])
+        parts = [rows.moments(family, p) for p in plans]
+        return cls(rows, family, divergence, prior, plans, parts, redundancy)
 
     @property
     def n_features(self) -> int:
@@ -221,19 +228,21 @@ class FoldModels:
         self, sizes: Integers, smoothings: Sequence[Smoothing], chosen: range | None = None
     ) -> list[SelectionPath]:
         """Sweep the held-out rows of every fold, or of those chosen, for each smoothing."""
+        if self.redundancy is not None and not set(smoothings) <= self._shared.keys():
+            self._share(smoothings)
         return [self.path(sizes, smoothing, chosen) for smoothing in smoothings]
 
     def path(self, sizes: Integers, smoothing: Smoothing, chosen: range | None = None) -> SelectionPath:
         """Sweep the held-out rows of every fold, or of those chosen."""
         sweeps: list[Sweep] = []
         before = 0
-        for folds, parts in self._plans:
+        for plan, (folds, parts) in enumerate(self._plans):
             here = range(folds.count) if chosen is None else _common(chosen, before, folds.count)
             before += folds.count
             if not here:
                 continue
             training_of = _training_of(parts)
-            decision_of = partial(self._decision, training_of, sizes, smoothing, here.start)
+            decision_of = partial(self._decision, training_of, sizes, smoothing, plan, here.start)
             some = SomeFolds(folds, here.start, len(here))
             for fold, counted in zip(here, self.rows.sweep(decision_of, sizes, some), strict=True):
                 if any(part.weight.any() for f, part in enumerate(parts) if f != fold):
@@ -249,13 +258,45 @@ class FoldModels:
         training_of: Callable[[int], ClassMoments],
         sizes: Integers,
         smoothing: Smoothing,
+        plan: int,
         first: int,
-        fold: int,
+        place: int,
     ) -> LinearDecision:
-        training = training_of(first + fold)
-        return ranked_decision(self.family, training, smoothing, self.divergence, self.prior, int(sizes[-1]))[
-            1
-        ]
+        fold, size = first + place, int(sizes[-1])
+        training, reorder = training_of(fold), None
+        if self.redundancy is not None:
+            columns, information = self._shared[smoothing][plan]
+            reorder = partial(self.redundancy.reranked, columns=columns, information=information[fold])
+        given = (self.family, training, smoothing, self.divergence, self.prior, size, reorder)
+        return ranked_decision(*given)[1]
+
+    @cached_property
+    def _shared(self) -> dict[Smoothing, list[tuple[Integers, list[Floats]]]]:
+        """By smoothing and plan: candidates, and what they share within the training rows of each fold."""
+        return {}
+
+    def _share(self, smoothings: Sequence[Smoothing]) -> None:
+        """One more pass for each plan, over the columns that any fold's model may re-rank."""
+        assert self.redundancy is not None
+        # What is counted of one plan, and what follows for all of them, is held at the same time.
+        counts = [folds.count for folds in self.plans]
+        n_parts = sum(counts) + max(counts) + 1
+        found = []
+        for folds, parts in self._plans:
+            training_of = _training_of(parts)
+            orders = []
+            for training in map(training_of, range(folds.count)):
+                given = [(self.family, training, s, self.divergence, self.prior, 1) for s in smoothings]
+                orders += [ranked_decision(*g)[0].order[: self.redundancy.pool] for g in given]
+            columns = self.redundancy.candidates(orders, n_parts)
+            counted = self.rows.products(columns, folds)
+            found.append((columns, [within_information(_without(counted, f)) for f in range(folds.count)]))
+        self._shared.clear()
+        self._shared.update(dict.fromkeys(smoothings, found))
+
+
+def _without(parts: list[ClassProducts], fold: int) -> ClassProducts:
+    return ClassProducts.total(part for f, part in enumerate(parts) if f != fold)
 
 
 def _training_of(parts: list[ClassMoments]) -> Callable[[int], ClassMoments]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
 
 from maxdisc.matrices import Booleans, Floats, Matrix, blocks, column_name, is_sparse
 
@@ -147,6 +148,44 @@ class Support:
             f"{negative}{owner} takes {wanted}, but {column_name(column, names)} has {float(value):g} "
             f"in row {row}."
         )
+
+    @property
+    def own_axis(self) -> bool:
+        """Whether :meth:`at` is the identity: on a lattice, and on the whole line."""
+        return self.lattice or not (np.isfinite(self.low) or np.isfinite(self.high))
+
+    def at(self, place: Floats) -> tuple[Floats, Floats]:
+        """The values at some places of an unbounded axis, and the log of their slope there.
+
+        A lattice and the line are their own axis; on a half-line it is the log of the distance from the end,
+        on an interval the log-odds of the share that lies below.
+
+        Parameters
+        ----------
+        place : ndarray
+            Any shape.
+
+        Returns
+        -------
+        x, log_slope : ndarray
+            The shape of ``place``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from maxdisc.support import Support
+        >>> x, log_slope = Support(0.0, 1.0).at(np.array([0.0]))
+        >>> x, np.exp(log_slope)
+        (array([0.5]), array([0.25]))
+        """
+        if self.own_axis:
+            return place, np.zeros_like(place)
+        if np.isfinite(self.low) and np.isfinite(self.high):
+            width = self.high - self.low
+            slope = np.log(width) - np.logaddexp(0.0, place) - np.logaddexp(0.0, -place)
+            return self.low + width * expit(place), slope
+        reach = np.exp(place)
+        return (self.low + reach if np.isfinite(self.low) else self.high - reach), place
 
     def quadrature(
         self, center: float = 0.0, scale: float = 1.0, n_nodes: int = 801

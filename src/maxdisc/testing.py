@@ -22,6 +22,8 @@ from maxdisc.divergences import Divergence, js_gm
 from maxdisc.families import Family, find_family
 from maxdisc.matrices import Floats, Matrix, is_sparse
 from maxdisc.moments import ClassMoments
+from maxdisc.nodes import class_nodes
+from maxdisc.products import ClassProducts
 from maxdisc.rows import ArrayRows, FixedFolds, HashFolds, Rows
 from maxdisc.smoothing import Smoothing
 
@@ -99,9 +101,9 @@ def check_family(family: Family, seed: int = 0) -> None:
     """Raise ``AssertionError`` unless a family obeys the laws of an exponential family.
 
     Natural and mean parameters are inverse to each other; the mean is the gradient of the log-partition,
-    which is convex; densities integrate to 1 and have that mean; entropy and KL are the integrals they
-    claim to be; samples lie in the support and have the mean; zero and sparse rows are treated as declared;
-    values out of the support are refused by column.
+    which is convex; densities integrate to 1, have that mean, and are where ``peak`` says; entropy and KL are
+    the integrals they claim to be; samples lie in the support and have the mean; zero and sparse rows are
+    treated as declared; values out of the support are refused by column.
 
     Parameters
     ----------
@@ -120,6 +122,7 @@ def check_family(family: Family, seed: int = 0) -> None:
     natural = family.natural(mean)
     _check_duality(family, natural, mean)
     _check_integrals(family, natural)
+    _check_nodes(family, natural)
     _check_sampling(family, natural, seed)
     _check_zero(family, seed)
     _check_refusal(family)
@@ -176,6 +179,17 @@ def _check_integrals(family: Family, natural: Floats) -> None:
             atol=1e-6,
             err_msg="KL is not its integral",
         )
+
+
+def _check_nodes(family: Family, natural: Floats) -> None:
+    """The nodes for several densities at once find all the mass of each: peaks are where ``peak`` says."""
+    atoms = [np.exp(family.log_density(np.full(natural.shape[1:], a), natural)) for a in family.support.atoms]
+    mass = np.sum(atoms, axis=0) if atoms else np.zeros(natural.shape[1:])
+    for features, place, weights in class_nodes(family, natural):
+        density = np.exp(family.log_density_at(place[:, None], natural[:, :, features]))
+        for c, part in enumerate((weights[:, None] * density).sum(axis=0)):
+            mass[c] += np.bincount(features, part, natural.shape[2])
+    np.testing.assert_allclose(mass, 1.0, rtol=1e-6, err_msg="peak() is not where the density is")
 
 
 def nodes_for(family: Family, mean: Floats) -> tuple[Floats, Floats]:
@@ -339,6 +353,16 @@ def _assert_same(
     np.testing.assert_allclose(sums_a[:, i], sums_b[:, j], rtol=1e-10, atol=1e-12, err_msg="sums differ")
 
 
+def _assert_same_products(a: ClassProducts, b: ClassProducts) -> None:
+    """The same weights, class means and scatter within classes."""
+    np.testing.assert_allclose(a.weight, b.weight, rtol=1e-12, err_msg="weights differ")
+    counted = b.weight > 0
+    np.testing.assert_allclose(
+        a.means()[counted], b.means()[counted], rtol=1e-11, atol=1e-13, err_msg="means differ"
+    )
+    np.testing.assert_allclose(a.within(), b.within(), rtol=1e-9, atol=1e-10, err_msg="products differ")
+
+
 def check_rows(
     make: Callable[[Matrix, npt.NDArray[np.intp], int], Rows], family: str | Family = "poisson", seed: int = 0
 ) -> None:
@@ -366,6 +390,11 @@ def check_rows(
     assert rows.example().shape[1] == 6, "example() does not look like the rows"
     _assert_same(family, rows.moments(family)[0], oracle.moments(family)[0])
     moments = oracle.moments(family)[0]
+    some = np.array([4, 0, 3])
+    for per_class in (False, True):
+        _assert_same_products(
+            rows.products(some, None, per_class)[0], oracle.products(some, None, per_class)[0]
+        )
     order = ranked_decision(family, moments, Smoothing(1.0), js_gm)[0].order
     sizes = np.array([1, 2, 4, 6])
     for folds in (HashFolds(3), FixedFolds(np.arange(80) % 4 - 1, 3)):
@@ -373,6 +402,10 @@ def check_rows(
         assert len(parts) == 4, "moments(folds) gives one for each fold and one for the rest"
         for part, want in zip(parts, expected, strict=True):
             _assert_same(family, part, want)
+        counts, wanted = rows.products(some, folds), oracle.products(some, folds)
+        assert len(counts) == 4, "products(folds) gives one for each fold and one for the rest"
+        for products, due in zip(counts, wanted, strict=True):
+            _assert_same_products(products, due)
         fold_of = folds.of(X, 0)
 
         def decision_of(fold: int, expected: list[ClassMoments] = expected) -> LinearDecision:

@@ -62,13 +62,13 @@ def test_options_reach_the_estimators(run, files, tmp_path):
         "fit", files / "train.csv", "-o", tmp_path / "m", "--family", "exponential", "--n-features", "7",
         "--smoothing", "0.5", "--folds", "3", "--rule", "one_se", "--scale", "log", "--stop-words", words,
         "--min-count", "2", "--min-df", "3", "--max-df", "0.9", "--max-features", "20", "--ngrams", "1,2",
+        "--divergence", "jensen_shannon", "--redundancy", "0.5",
     )  # fmt: skip
     assert done.code == 0
     vectorizer, classifier = load(tmp_path / "m")
     asked = classifier.get_params()
-    assert [asked[k] for k in ("family", "n_features", "smoothing", "cv", "rule")] == [
-        "exponential", 7, 0.5, 3, "one_se",
-    ]  # fmt: skip
+    names = ("family", "n_features", "smoothing", "cv", "rule", "divergence", "redundancy")
+    assert [asked[k] for k in names] == ["exponential", 7, 0.5, 3, "one_se", "jensen_shannon", 0.5]
     assert classifier.n_selected_ == 7
     asked = vectorizer.get_params()
     expected = {

@@ -68,7 +68,14 @@ def steps_of(node: Any) -> list[Step]:
 
 def oldest_format(node: Any) -> int:
     """The first format that can hold the model of a document."""
-    return max(_SINCE.get(step.kind, 1) for step in steps_of(node))
+    return max(max(_SINCE.get(step.kind, 1), 2 if _needs_2(step) else 1) for step in steps_of(node))
+
+
+def _needs_2(step: Step) -> bool:
+    """Whether a model of a kind that format 1 has was made in a way that it did not know."""
+    divergences = (step.parameters.get("divergence"), step.fitted.get("divergence"))
+    new = any(value in ("jensen_shannon", {"divergence": "jensen_shannon"}) for value in divergences)
+    return new or bool(step.parameters.get("redundancy", 0))
 
 
 def _step(name: str | None, prefix: str, node: Any) -> Step:

@@ -37,6 +37,15 @@ class Family(StrEnum):
     hurdle = "hurdle"
 
 
+class Divergence(StrEnum):
+    """What features are ranked by."""
+
+    js_gm = "js_gm"
+    jeffreys = "jeffreys"
+    kl = "kl"
+    jensen_shannon = "jensen_shannon"
+
+
 class Rule(StrEnum):
     """How the number of features is picked."""
 

@@ -16,6 +16,7 @@ from maxdisc.cli.options import (
     OUTPUT,
     TEXT,
     DataArgument,
+    Divergence,
     EncodingOption,
     Family,
     ForceOption,
@@ -77,6 +78,15 @@ def fit(
             metavar="K", help="auto (on folds), all, a number, or a share.", rich_help_panel=LEARNING
         ),
     ] = "auto",
+    divergence: Annotated[
+        Divergence, typer.Option(help="What features are ranked by.", rich_help_panel=LEARNING)
+    ] = Divergence.js_gm,
+    redundancy: Annotated[
+        float,
+        typer.Option(
+            metavar="R", min=0.0, help="1: rank lower what repeats better features.", rich_help_panel=LEARNING
+        ),
+    ] = 0.0,
     smoothing: Annotated[
         str, typer.Option(metavar="S", help="auto (on folds) or pseudo-rows.", rich_help_panel=LEARNING)
     ] = "auto",
@@ -150,6 +160,8 @@ def fit(
     require_writable(output, force, data, _value(format), [Path(stop_words)] if stop_words else [])
     learning = {
         "family": family.value,
+        "divergence": divergence.value,
+        "redundancy": redundancy,
         "n_features": _number_or_word(n_features, "--n-features", ("auto", "all")),
         "smoothing": _number_or_word(smoothing, "--smoothing", ("auto",), real=True),
         "cv": _number_or_word(folds, "--folds", ("holdout", "hash")),

@@ -40,6 +40,9 @@ class Bernoulli(Family):
     def log_partition(self, natural: Floats) -> Floats:
         return np.logaddexp(0.0, natural[0])
 
+    def peak(self, natural: Floats) -> tuple[Floats, Floats]:
+        return np.asarray(expit(natural[0])), np.ones(natural.shape[1:])
+
     def sample(self, natural: Floats, rng: np.random.Generator) -> Floats:
         return rng.binomial(1, expit(natural[0])).astype(np.float64)
 

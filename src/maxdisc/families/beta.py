@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import betaln, digamma, polygamma
 
 from maxdisc.families.family import Family
+from maxdisc.families.gamma import log_peak
 from maxdisc.matrices import Booleans, Floats, Matrix, with_data
 from maxdisc.support import Support
 
@@ -46,6 +47,20 @@ class Beta(Family):
 
     def log_partition(self, natural: Floats) -> Floats:
         return np.asarray(betaln(natural[0] + 1.0, natural[1] + 1.0))
+
+    def log_density_at(self, place: Floats, natural: Floats, _known: Floats | None = None, /) -> Floats:
+        """In terms of the distance from the peak, where nothing cancels and no x is too near to 1."""
+        low, high = natural + 1.0
+        # The share of the smaller shape keeps its digits; the other's may be too near to 1.
+        away = np.where(low <= high, 1.0, -1.0) * (place - np.log(low / high))
+        least, total = np.minimum(low, high), low + high
+        near = np.minimum(away, 700.0)
+        falls = least * away - total * (np.log1p(least / total * np.expm1(near)) + (away - near))
+        return np.asarray(falls + log_peak(low) + log_peak(high) - log_peak(total))
+
+    def peak(self, natural: Floats) -> tuple[Floats, Floats]:
+        low, high = natural + 1.0
+        return np.log(low / high), np.sqrt(np.minimum(1.0 / low + 1.0 / high, 1.0))
 
     def sample(self, natural: Floats, rng: np.random.Generator) -> Floats:
         draws = rng.beta(natural[0] + 1.0, natural[1] + 1.0)

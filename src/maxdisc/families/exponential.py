@@ -40,6 +40,9 @@ class Exponential(Family):
     def log_partition(self, natural: Floats) -> Floats:
         return -np.log(-natural[0])
 
+    def peak(self, natural: Floats) -> tuple[Floats, Floats]:
+        return -np.log(-natural[0]), np.ones(natural.shape[1:])
+
     def sample(self, natural: Floats, rng: np.random.Generator) -> Floats:
         return rng.exponential(-1.0 / natural[0])
 

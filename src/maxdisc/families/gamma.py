@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import digamma, gammaln, polygamma
+from scipy.special import digamma, gammaln, polygamma, xlogy
 
 from maxdisc.families.family import Family
 from maxdisc.matrices import Booleans, Floats, Matrix, with_data
@@ -45,6 +45,16 @@ class Gamma(Family):
         rate, shape = -natural[0], natural[1] + 1.0
         return np.asarray(gammaln(shape) - shape * np.log(rate))
 
+    def log_density_at(self, place: Floats, natural: Floats, _known: Floats | None = None, /) -> Floats:
+        """In terms of the distance from the peak, where nothing cancels, however small x."""
+        shape = natural[1] + 1.0
+        away = place - np.log(shape / -natural[0])
+        return np.asarray(shape * (away - np.expm1(away)) + log_peak(shape))
+
+    def peak(self, natural: Floats) -> tuple[Floats, Floats]:
+        rate, shape = -natural[0], natural[1] + 1.0
+        return np.log(shape / rate), 1.0 / np.sqrt(np.maximum(shape, 1.0))
+
     def sample(self, natural: Floats, rng: np.random.Generator) -> Floats:
         return np.maximum(rng.gamma(natural[1] + 1.0, -1.0 / natural[0]), np.finfo(np.float64).tiny)
 
@@ -57,6 +67,15 @@ class Gamma(Family):
         gap = np.log(np.where(positive, mean[0], 1.0)) - mean[1]
         # Rounding leaves a gap of a few ulps where all values are equal.
         return positive & (gap > 1e-13 * (1.0 + np.abs(mean[1])))
+
+
+def log_peak(shape: Floats) -> Floats:
+    """``shape * log(shape) - shape - gammaln(shape)``, without cancellation."""
+    large = np.maximum(shape, 20.0)
+    r = 1.0 / large**2
+    series = 0.5 * np.log(large / (2 * np.pi)) - (1 - r * (1 / 30 - r * (1 / 105 - r / 140))) / (12 * large)
+    small = np.minimum(shape, 20.0)
+    return np.where(shape > 20.0, series, xlogy(small, small) - small - gammaln(small))
 
 
 def _gap(shape: Floats) -> Floats:

@@ -51,6 +51,12 @@ class Gaussian(Family):
         deviation = np.asarray(x, dtype=np.float64) + natural[0] / (2 * natural[1])
         return natural[1] * deviation**2 + 0.5 * np.log(-natural[1] / np.pi)
 
+    def log_density_at(self, place: Floats, natural: Floats, _known: Floats | None = None, /) -> Floats:
+        return self.log_density(place, natural)
+
+    def peak(self, natural: Floats) -> tuple[Floats, Floats]:
+        return -natural[0] / (2 * natural[1]), np.sqrt(-0.5 / natural[1])
+
     def sample(self, natural: Floats, rng: np.random.Generator) -> Floats:
         variance = -0.5 / natural[1]
         return rng.normal(natural[0] * variance, np.sqrt(variance))

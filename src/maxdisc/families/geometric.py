@@ -39,6 +39,9 @@ class Geometric(Family):
     def log_partition(self, natural: Floats) -> Floats:
         return -np.log(-np.expm1(natural[0]))
 
+    def peak(self, natural: Floats) -> tuple[Floats, Floats]:
+        return np.zeros(natural.shape[1:]), 1.0 - 1.0 / natural[0]
+
     def sample(self, natural: Floats, rng: np.random.Generator) -> Floats:
         # By inversion: numpy's own sampler stops at the largest integer.
         return np.floor(np.log1p(-rng.random(natural.shape[1:])) / natural[0])

@@ -44,6 +44,9 @@ class Hurdle(Family):
     def log_partition(self, natural: Floats) -> Floats:
         return np.logaddexp(0.0, natural[0] - np.log(-natural[1]))
 
+    def peak(self, natural: Floats) -> tuple[Floats, Floats]:
+        return -np.log(-natural[1]), np.ones(natural.shape[1:])
+
     def sample(self, natural: Floats, rng: np.random.Generator) -> Floats:
         present = rng.random(natural.shape[1:]) < self._share(natural)
         return np.where(present, rng.exponential(-1.0 / natural[1]), 0.0)

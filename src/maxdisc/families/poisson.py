@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln
+from scipy.special import gammaln, xlog1py
 
 from maxdisc.families.family import Family
 from maxdisc.matrices import Booleans, Floats, Matrix
 from maxdisc.smoothing import Smoothing
 from maxdisc.support import Support
+
+# From here on Stirling's series is exact to 1e-16.
+LARGE = 1000.0
 
 
 class Poisson(Family):
@@ -54,6 +57,26 @@ class Poisson(Family):
         small = np.minimum(rate, 100.0)[..., None]
         log_p = x * np.log(small) - small - gammaln(x + 1)
         return np.where(rate > 100.0, series, -(np.exp(log_p) * log_p).sum(axis=-1))
+
+    def log_density_at(self, place: Floats, natural: Floats, _known: Floats | None = None, /) -> Floats:
+        """In terms of x / mean - 1 where means are large: log probabilities then cancel no more."""
+        mean = np.exp(natural[0])
+        if mean.max(initial=0.0) < LARGE:
+            return self.log_density(place, natural)
+        x = np.maximum(place, 1.0)
+        excess = (x - mean) / mean
+        # Spread thinner than 1e-10 of its mean, a density would fall between the numbers.
+        rate = np.minimum(mean, 1e20)
+        stirling = 1 / (12 * x) * (1 - 1 / (30 * x * x))
+        around = -rate * (xlog1py(1 + excess, excess) - excess)
+        large = around - stirling - 0.5 * np.log(2 * np.pi * x * (mean / rate))
+        return np.where(
+            np.maximum(mean, x) < LARGE, self.log_density(np.minimum(place, LARGE), natural), large
+        )
+
+    def peak(self, natural: Floats) -> tuple[Floats, Floats]:
+        mean = np.exp(natural[0])
+        return mean, np.maximum(np.sqrt(mean), 1e-10 * mean)
 
     def sample(self, natural: Floats, rng: np.random.Generator) -> Floats:
         rate = np.exp(natural[0])

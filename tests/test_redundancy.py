@@ -1,0 +1,247 @@
+"""Re-ranking by what features share within classes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+from maxdisc import MaxDiscClassifier
+from maxdisc.divergences import FeatureRanking, js_gm
+from maxdisc.families import FAMILIES
+from maxdisc.folds import fold_plans
+from maxdisc.redundancy import MOST, Redundancy, within_information
+from maxdisc.rows import ArrayRows, BatchRows, FixedFolds
+from maxdisc.selection import FoldModels
+from maxdisc.smoothing import Smoothing
+
+
+def repeated(n=400, seed=0, noise=0.1):
+    """Two things that tell the classes apart, the better of which comes five times."""
+    rng = np.random.default_rng(seed)
+    codes = np.arange(n) % 2
+    strong, weak = rng.normal(size=(2, n)) + codes * np.array([[1.5], [1.2]])
+    copies = strong[:, None] + noise * rng.normal(size=(n, 5))
+    return np.column_stack([copies, weak, rng.normal(size=(n, 4))]), codes
+
+
+def residuals(X, codes):
+    return X - np.stack([X[codes == c].mean(axis=0) for c in np.unique(codes)])[codes]
+
+
+def by_the_definition(scores, information, strength, pool):
+    """Greedy, straight from the formula."""
+    plain = sorted(range(len(scores)), key=lambda j: (-scores[j], j))
+    candidates, chosen = plain[:pool], []
+    while candidates:
+        best = max(
+            candidates, key=lambda j: scores[j] / (1 + strength * sum(information[j, s] for s in chosen))
+        )
+        chosen.append(best)
+        candidates.remove(best)
+    return chosen + plain[pool:]
+
+
+def test_information_is_that_of_two_numbers_with_that_correlation():
+    X, codes = repeated()
+    found = within_information(ArrayRows(X, codes, 2).products(np.arange(10))[0])
+    rho = np.corrcoef(residuals(X, codes).T)
+    np.fill_diagonal(rho, 0.0)
+    np.testing.assert_allclose(found, -0.5 * np.log(1 - rho**2), atol=1e-9)
+    assert (found == found.T).all()
+
+
+def test_constants_and_copies_are_finite():
+    X, codes = repeated(40, noise=0.0)
+    X[:, 7] = 3.0
+    X[:, 8] = codes
+    found = within_information(ArrayRows(X, codes, 2).products(np.arange(10))[0])
+    assert np.isfinite(found).all()
+    assert (found[7] == 0).all()
+    assert (found[8] < 1e-9).all()  # what is constant within classes has nothing to share there
+    assert found[0, 1] > 10
+
+
+@given(st.integers(0, 1000), st.integers(1, 12), st.floats(0.01, 20))
+def test_the_order_is_that_of_the_definition(seed, pool, strength):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(30, 12)) @ rng.normal(size=(12, 12))
+    scores = rng.random(12)
+    ranking = FeatureRanking.of(scores)
+    redundancy = Redundancy(strength, pool)
+    columns = redundancy.candidates([ranking.order])
+    assert len(columns) == pool
+    rows = ArrayRows(X, np.arange(30) % 2, 2)
+    known = within_information(rows.products(columns)[0])
+    again = redundancy.reranked(ranking, columns, known)
+    everything = within_information(rows.products(np.arange(12))[0])
+    np.testing.assert_array_equal(again.order, by_the_definition(scores, everything, strength, pool))
+    np.testing.assert_array_equal(again.scores, scores)
+
+
+def test_without_correlation_nothing_changes():
+    scores = np.array([0.1, 0.4, 0.4, 0.0, 0.2])
+    ranking = FeatureRanking.of(scores)
+    again = Redundancy(5.0).reranked(ranking, np.arange(5), np.zeros((5, 5)))
+    np.testing.assert_array_equal(again.order, ranking.order)
+
+
+def test_candidates_of_many_folds_stay_bounded(monkeypatch):
+    rng = np.random.default_rng(0)
+    orders = [rng.permutation(5000) for _ in range(4)]
+    assert len(Redundancy(1.0, 300).candidates(orders)) > 300
+    monkeypatch.setattr("maxdisc.redundancy.MOST_BYTES", 8 * 10 * 200**2)
+    few = Redundancy(1.0, 300).candidates(orders, 10)
+    assert 190 <= len(few) <= 200
+    # Each ranking begins with candidates, and re-ranks as many of its features as begin it without a gap.
+    ranking = FeatureRanking(np.linspace(1, 0, 5000)[np.argsort(orders[0])], orders[0], np.empty(0, np.intp))
+    again = Redundancy(1.0, 300).reranked(ranking, few, rng.random((len(few), len(few))))
+    n = int(np.argmin(np.isin(orders[0], few)))
+    assert n >= 45
+    assert set(again.order[:n]) == set(orders[0][:n])
+    np.testing.assert_array_equal(again.order[n:], orders[0][n:])
+
+
+def test_the_products_of_all_folds_and_plans_stay_bounded(monkeypatch):
+    X, codes = repeated()
+    splits = [(np.arange(400) % 5 != f, np.arange(400) % 5 == f) for f in range(5)]
+    splits = [(np.flatnonzero(a), np.flatnonzero(b)) for a, b in splits] * 3
+    asked = []
+
+    class Watched(ArrayRows):
+        def products(self, columns, folds=None, per_class=False):
+            asked.append((len(columns), folds.count))
+            return super().products(columns, folds, per_class)
+
+    monkeypatch.setattr("maxdisc.redundancy.MOST_BYTES", 8 * 21 * 6**2)
+    plans = fold_plans(splits, X, codes)
+    models = FoldModels.of(Watched(X, codes, 2), FAMILIES["gaussian"], js_gm, None, plans, Redundancy(1.0))
+    (path,) = models.paths(np.array([1, 10]), (Smoothing(1.0),))
+    assert path.accuracy.shape == (15, 2)
+    held = sum(count for _, count in asked) + max(count for _, count in asked) + 1
+    assert max(width for width, _ in asked) ** 2 * 8 * held <= 8 * 21 * 6**2
+
+
+def test_a_pool_is_a_few_times_the_size_and_never_large():
+    assert Redundancy.of(0.0, 10) is None
+    assert Redundancy.of(1.0, 10).pool == 50
+    assert Redundancy.of(1.0, None).pool == Redundancy.of(1.0, 10**6).pool == MOST
+
+
+def test_the_classifier_prefers_what_is_new():
+    X, codes = repeated()
+    plain = MaxDiscClassifier(n_features=2).fit(X, codes)
+    model = MaxDiscClassifier(n_features=2, redundancy=1.0).fit(X, codes)
+    assert 5 not in plain.ranking_[:2]
+    assert 5 in model.ranking_[:2]
+    np.testing.assert_array_equal(plain.scores_, model.scores_)
+    np.testing.assert_array_equal(model.decision_.columns, model.ranking_[:2])
+    assert model.score(X, codes) > plain.score(X, codes) + 0.02
+    assert set(model.get_support(indices=True)) == set(model.ranking_[:2])
+    rows = model.explain(X[:5])
+    np.testing.assert_allclose(rows.total, model.predict_joint_log_proba(X[:5]))
+
+
+@pytest.mark.parametrize("n_features", ["auto", "all", 3, 0.5])
+def test_the_model_is_ranked_as_its_definition_says(n_features):
+    X, codes = repeated(noise=0.5)
+    model = MaxDiscClassifier(n_features=n_features, redundancy=1.0, smoothing=1.0).fit(X, codes)
+    information = within_information(ArrayRows(X, codes, 2).products(np.arange(10))[0])
+    pool = Redundancy.of(1.0, {"auto": None, "all": 10, 3: 3, 0.5: 5}[n_features]).pool
+    np.testing.assert_array_equal(
+        model.ranking_, by_the_definition(model.scores_, information, 1.0, min(pool, 10))
+    )
+
+
+def test_fold_models_re_rank_by_their_own_training_rows():
+    X, codes = repeated(noise=0.4)
+    (folds,) = fold_plans(3, X, codes)
+    fold_of = folds.of(X, 0)
+    seen = []
+
+    class Watched(ArrayRows):
+        def sweep(self, decision_of, sizes, folds):
+            seen.extend(decision_of(f).columns for f in range(folds.count))
+            return super().sweep(decision_of, sizes, folds)
+
+    rows = Watched(X, codes, 2)
+    redundancy = Redundancy(1.0)
+    models = FoldModels.of(rows, FAMILIES["gaussian"], js_gm, None, [folds], redundancy)
+    models.paths(np.array([10]), (Smoothing(1.0),))
+    for fold, columns in enumerate(seen):
+        training = fold_of != fold
+        alone = MaxDiscClassifier("gaussian", n_features="all", smoothing=1.0, redundancy=1.0)
+        np.testing.assert_array_equal(columns, alone.fit(X[training], codes[training]).ranking_)
+    # The held-out rows play no part: turn them into nonsense, and the columns stay.
+    first, seen[:] = seen[0], []
+    nonsense = np.where((fold_of == 0)[:, None], np.random.default_rng(9).normal(size=X.shape) * 100, X)
+    again = FoldModels.of(Watched(nonsense, codes, 2), FAMILIES["gaussian"], js_gm, None, [folds], redundancy)
+    again.paths(np.array([10]), (Smoothing(1.0),))
+    np.testing.assert_array_equal(seen[0], first)
+
+
+def test_overlapping_splits_and_left_out_rows_are_taken():
+    X, codes = repeated()
+    splits = [(np.arange(0, 200), np.arange(200, 300)), (np.arange(100, 300), np.arange(0, 100))]
+    model = MaxDiscClassifier(redundancy=1.0, cv=splits).fit(X, codes)
+    assert model.path_ is not None
+    assert model.score(X, codes) > 0.8
+    folds = FixedFolds(np.arange(400) % 4 - 1, 3)
+    assert len(ArrayRows(X, codes, 2).products(np.arange(3), folds)) == 4
+
+
+def test_sparse_batches_weights_and_missing_cells():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 3, size=300)
+    X = rng.poisson(0.3 + 0.5 * (codes[:, None] == np.arange(20) % 3), size=(300, 20)).astype(float)
+    settings = {"family": "poisson", "redundancy": 1.0, "cv": "hash"}
+    dense = MaxDiscClassifier(**settings).fit(X, codes)
+    sparse = MaxDiscClassifier(**settings).fit(sp.csr_array(X), codes)
+    parts = [(X[i : i + 70], codes[i : i + 70]) for i in range(0, 300, 70)]
+    streamed = MaxDiscClassifier(**settings).fit_rows(BatchRows(lambda: parts, 3), np.arange(3))
+    for other in (sparse, streamed):
+        np.testing.assert_array_equal(other.ranking_, dense.ranking_)
+        assert other.n_selected_ == dense.n_selected_
+        np.testing.assert_allclose(other.path_.accuracy, dense.path_.accuracy)
+    times = rng.integers(1, 3, size=300)
+    again = np.repeat(np.arange(300), times)
+    settings = {"family": "poisson", "redundancy": 1.0, "n_features": 5, "smoothing": 1.0}
+    weighted = MaxDiscClassifier(**settings).fit(X, codes, sample_weight=times)
+    np.testing.assert_array_equal(
+        weighted.ranking_, MaxDiscClassifier(**settings).fit(X[again], codes[again]).ranking_
+    )
+    X[rng.random(X.shape) < 0.2] = np.nan
+    assert MaxDiscClassifier(**settings).fit(X, codes).n_selected_ == 5
+
+
+def test_a_stream_is_refused_in_one_line():
+    X, codes = repeated()
+    for call in (
+        lambda m: m.partial_fit(X, codes),
+        lambda m: m.fit(X, codes).partial_fit(X, codes),
+        lambda m: m.fit(X, codes).choose_n_features(X, codes),
+    ):
+        model = MaxDiscClassifier(redundancy=0.7)
+        with pytest.raises(ValueError, match=r"redundancy=0\.7 needs those of pairs: use fit"):
+            call(model)
+    # A model goes on as a stream once redundancy is given up.
+    model = MaxDiscClassifier(redundancy=0.7).fit(X, codes).set_params(redundancy=0.0)
+    assert model.partial_fit(X, codes).ranking_.shape == (10,)
+
+
+@pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf, "much", None, True])
+def test_nonsense_is_refused(bad):
+    X, codes = repeated(40)
+    with pytest.raises(ValueError, match="redundancy must be a number of at least 0"):
+        MaxDiscClassifier(redundancy=bad).fit(X, codes)
+
+
+def test_a_strength_of_zero_is_the_plain_model():
+    X, codes = repeated()
+    model = MaxDiscClassifier()
+    np.testing.assert_array_equal(
+        clone(model).set_params(redundancy=0).fit(X, codes).ranking_, model.fit(X, codes).ranking_
+    )
