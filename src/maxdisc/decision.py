@@ -129,6 +129,15 @@ class LinearDecision:
             baseline=self.baseline[:, :size],
         )
 
+    def between(self, pair: Integers) -> LinearDecision:
+        """The decision among some of the classes."""
+        return replace(
+            self,
+            weights=self.weights[:, pair],
+            baseline=self.baseline[pair],
+            log_prior=self.log_prior[pair],
+        )
+
     @cached_property
     def reach(self) -> Floats:
         """The largest term that the linear form of each feature has to cancel, shape (K,)."""

@@ -223,6 +223,21 @@ class JointDecision:
         factor = self.factor[group]
         return self.tail[group] * (z - (z @ factor.T) @ factor)
 
+    def apart(self, sparse: bool) -> Booleans:  # noqa: ARG002  # dense or not, all are looked at together
+        """The features that cannot be scored cell by cell: all, since they are weighed together."""
+        return np.ones(len(self.columns), dtype=np.bool_)
+
+    def between(self, pair: Integers) -> JointDecision:
+        """The decision among some of the classes."""
+        groups = np.zeros(1, dtype=np.intp) if self.shared else pair
+        return replace(
+            self,
+            center=self.center[pair],
+            tail=self.tail[groups],
+            factor=self.factor[groups],
+            log_prior=self.log_prior[pair],
+        )
+
     def first(self, size: int) -> JointDecision:
         """The decision that keeps only the ``size`` best of these features."""
         return self.marginal(np.arange(min(size, len(self.columns))))

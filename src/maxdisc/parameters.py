@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maxdisc.joint import Joint
 from maxdisc.matrices import Floats, column_name
 from maxdisc.moments import ClassMoments
 from maxdisc.smoothing import Smoothing
@@ -33,6 +34,15 @@ def given_smoothing(smoothing: Any) -> Smoothing | None:
     if isinstance(smoothing, str) and smoothing == "auto":
         return None
     raise ValueError(f"smoothing must be 'auto', a number or a Smoothing, got {smoothing!r}.")
+
+
+def given_structure(structure: Any) -> Joint | None:
+    """The joint densities asked for; None for independent features."""
+    if isinstance(structure, Joint):
+        return structure
+    if isinstance(structure, str) and structure in ("independent", "joint"):
+        return Joint() if structure == "joint" else None
+    raise ValueError(f"structure must be 'independent', 'joint' or a Joint, got {structure!r}.")
 
 
 def given_size(n_asked: Any, n_features: int | None = None) -> int | None:

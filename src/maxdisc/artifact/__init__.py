@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any
 
-from maxdisc.artifact.container import FORMAT, Container, ModelFileError, write
+from maxdisc.artifact.container import Container, ModelFileError, write
 from maxdisc.artifact.describing import Describer
-from maxdisc.artifact.rebuilding import Shelf, Step, rebuilt, require_keys, steps_of
+from maxdisc.artifact.rebuilding import Shelf, Step, oldest_format, rebuilt, require_keys, steps_of
 from maxdisc.writing import atomic_write
 
 __all__ = ["ModelFileError", "describe", "load", "save"]
@@ -67,11 +67,12 @@ def save(
     if about is not None and not isinstance(about, dict):
         raise ModelFileError(f"about must be a dict, got {about!r}.")
     tensors: dict[str, Any] = {}
+    described = Describer(functions or {}, bool(moments), tensors).model(model)
     document = {
-        "format": FORMAT,
+        "format": oldest_format(described),
         "maxdisc": version("maxdisc"),
         "about": about or {},
-        "model": Describer(functions or {}, bool(moments), tensors).model(model),
+        "model": described,
     }
     with atomic_write(path) as file:
         write(file, tensors, document)
@@ -118,7 +119,8 @@ def load(path: str | os.PathLike[str], *, functions: Mapping[str, Any] | None = 
         with ThreadPoolExecutor(1) as beside:
             verified = beside.submit(container.verify)
             try:
-                return rebuilt(container.document["model"], container.tensors(), functions or {})
+                document = container.document
+                return rebuilt(document["model"], container.tensors(), functions or {}, document["format"])
             finally:
                 verified.result()
 
@@ -134,9 +136,9 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``format``, ``maxdisc`` (the version that wrote it), ``about``, ``kind`` ("classifier", "vectorizer"
-        or "pipeline"), ``bytes``, ``tensors`` (dtype, shape and bytes by name) and ``steps``: one dict for
-        each step of a pipeline, or just one, with ``name`` (None outside a pipeline), ``kind``,
+        ``format``, ``maxdisc`` (the version that wrote it), ``about``, ``kind`` ("classifier", "joint",
+        "vectorizer" or "pipeline"), ``bytes``, ``tensors`` (dtype, shape and bytes by name) and ``steps``:
+        one dict for each step of a pipeline, or just one, with ``name`` (None outside a pipeline), ``kind``,
         ``parameters`` (as stored) and, for a classifier, ``classes``, ``n_features``, ``n_selected`` and
         ``moments`` (whether ``partial_fit`` can go on).
 

@@ -51,7 +51,8 @@ class Describer:
     def step(self, model: Any) -> Node:
         """One estimator: its parameters and what it learnt."""
         if type(model) is MaxDiscClassifier:
-            kind, learnt = "classifier", self.classifier
+            kind = "classifier" if getattr(model, "joint_", None) is None else "joint"
+            learnt = self.classifier
         elif type(model) is TermFrequencyVectorizer:
             kind, learnt = "vectorizer", self.vectorizer
         else:
@@ -98,6 +99,7 @@ class Describer:
             "smoothing": encoded(model.smoothing_, self.functions, "smoothing"),
             "path": path and encoded(path.smoothing, self.functions, "smoothing"),
             "moments": self.moments,
+            **({} if model.joint_ is None else {"joint": encoded(model.joint_, self.functions, "joint")}),
         }
 
     def _put(self, name: str, array: Array | None) -> None:

@@ -18,6 +18,7 @@ from maxdisc.classifier import MaxDiscClassifier
 from maxdisc.decision import LinearDecision
 from maxdisc.divergences import FeatureRanking
 from maxdisc.families import Family
+from maxdisc.joint import Joint, JointDecision
 from maxdisc.moments import ClassMoments
 from maxdisc.selection import Choice, SelectionPath
 from maxdisc.smoothing import Smoothing
@@ -28,7 +29,10 @@ Value = TypeVar("Value")
 _LEARNT = {
     "classifier": {"labels", "family", "divergence", "smoothing", "path", "moments"},
     "vectorizer": {"mean_length"},
+    "joint": {"labels", "family", "divergence", "smoothing", "path", "moments", "joint"},
 }
+#: The first format that has a kind of model, where that is not 1.
+_SINCE = {"joint": 2}
 
 
 class Step(NamedTuple):
@@ -57,6 +61,15 @@ def steps_of(node: Any) -> list[Step]:
     return [_step(name, f"{position}.", step) for position, (name, step) in enumerate(listed)]
 
 
+def oldest_format(node: Any) -> int:
+    """The first format that can hold the model of a document."""
+    # A Joint that was set but not fitted is new to older versions, too.
+    return max(
+        2 if isinstance(step.parameters.get("structure"), dict) else _SINCE.get(step.kind, 1)
+        for step in steps_of(node)
+    )
+
+
 def _step(name: str | None, prefix: str, node: Any) -> Step:
     require_keys(node, {"kind", "parameters", "fitted"})
     kind = node["kind"]
@@ -74,8 +87,10 @@ def require_keys(node: Any, keys: set[str]) -> None:
         raise ModelFileError(f"it has {short(node)} where entries {sorted(keys)} are due.")
 
 
-def rebuilt(node: Any, tensors: Mapping[str, Array], functions: Mapping[str, Any]) -> Any:
+def rebuilt(node: Any, tensors: Mapping[str, Array], functions: Mapping[str, Any], file_format: int) -> Any:
     """The model that a document describes; raise :class:`ModelFileError` unless all of it is sound."""
+    if file_format < oldest_format(node):
+        raise ModelFileError(f"it has what only files of format {oldest_format(node)} have.")
     left = dict(tensors)
     steps = steps_of(node)
     models = [Shelf(left, functions, step.prefix).estimator(step) for step in steps]
@@ -113,7 +128,7 @@ class Shelf:
 
     def estimator(self, step: Step) -> Any:
         """The estimator of a step, fitted."""
-        model = MaxDiscClassifier() if step.kind == "classifier" else TermFrequencyVectorizer()
+        model = TermFrequencyVectorizer() if step.kind == "vectorizer" else MaxDiscClassifier()
         if not step.parameters.keys() <= model.get_params(deep=False).keys():
             raise ModelFileError(
                 f"it has parameters that this version does not know: {short(step.parameters)}."
@@ -148,7 +163,12 @@ class Shelf:
         self.lengths["L"] = family.n_statistics
         classes = self.labels(fitted["labels"])
         ranking = self._value(FeatureRanking, "ranking")
-        decision = self._value(LinearDecision, "decision", family=family)
+        joint = self._joint(fitted.get("joint"), family)
+        decision: LinearDecision | JointDecision
+        if joint is None:
+            decision = self._value(LinearDecision, "decision", family=family)
+        else:
+            decision = self._value(JointDecision, "decision")
         class_prior = self._array("class_prior", Field("C"))
         prior = self._array("prior", Field("C", optional=True))
         path = moments = None
@@ -161,7 +181,17 @@ class Shelf:
         self._name_features(model)
         choice = Choice(smoothing, self.lengths["K"], path)
         settings, made = (prior, divergence), (ranking, decision)
-        return model._set(family, classes, class_prior, settings, choice, self.lengths["D"], moments, made)
+        return model._set(
+            family, classes, class_prior, settings, choice, self.lengths["D"], moments, made, joint
+        )
+
+    def _joint(self, node: Any, family: Family) -> Joint | None:
+        if node is None:
+            return None
+        joint = self._known(node, Joint, "joint density")
+        if not joint.settled or family.name != "gaussian":
+            raise ModelFileError(f"its joint density is {short(joint)}, which is none.")
+        return joint
 
     def _name_features(self, model: MaxDiscClassifier) -> None:
         if self.prefix + "names.offsets" in self.tensors:
