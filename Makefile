@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint docs bench-memory bench-text bench-model-file clean
+.PHONY: help demo test test-slow lint docs bench-memory bench-text bench-model-file bench-joint clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | awk -F'|' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -57,6 +57,9 @@ bench-text: $(VENV)/.test  ## raw text to a model, next to CountVectorizer + Mul
 
 bench-model-file: $(VENV)/.test  ## time to save and load a large model, beside its fit
 	$(BIN)/python benchmarks/model_file.py
+
+bench-joint: $(VENV)/.test  ## joint densities on the six gene sets, beside a linear SVM
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/joint_genes.py --json benchmarks/results/joint_genes.json
 
 clean:  ## remove what the other commands made
 	rm -rf $(VENV) .venv-all .venv-oldest docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -13,12 +13,17 @@ from sklearn.covariance import ledoit_wolf_shrinkage, oas
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from maxdisc import MaxDiscClassifier
+from maxdisc import MaxDiscClassifier, load, save
+from maxdisc.artifact import describe
+from maxdisc.cli.evidence import loudest
 from maxdisc.divergences import js_gm
 from maxdisc.families import Gaussian
 from maxdisc.folds import fold_plans
 from maxdisc.joint import Joint, JointSample, JointTrial, LogTransform, cross_fitted_order, forward_search
 from maxdisc.joint_folds import JointModels
+from maxdisc.odds import log_odds
+from maxdisc.ranking import ranking_table
+from maxdisc.report import evaluate
 from maxdisc.rows import ArrayRows, BatchRows, FixedFolds
 
 
@@ -396,3 +401,53 @@ def test_too_many_features_for_products_are_refused(monkeypatch):
     with pytest.raises(ValueError, match="4 features is too large for these rows: at most 3"):
         MaxDiscClassifier(structure="joint", n_features="all").fit(X, y)
     assert MaxDiscClassifier(structure="joint").fit(X, y).n_selected_ <= 3
+
+
+@pytest.mark.parametrize("joint", [Joint(), Joint("per_class", "ledoit_wolf", transform="log")])
+def test_a_saved_model_comes_back_to_the_last_bit(tmp_path, joint):
+    X, y = load_wine(return_X_y=True)
+    X[::9, 3] = np.nan
+    model = MaxDiscClassifier(structure=joint, prior=[0.2, 0.3, 0.5], random_state=0).fit(X, y)
+    save(model, tmp_path / "m")
+    again = load(tmp_path / "m")
+    assert describe(tmp_path / "m")["format"] == 2
+    assert (again.joint_, again.structure, again.n_selected_) == (model.joint_, joint, model.n_selected_)
+    np.testing.assert_array_equal(again.predict_log_proba(X), model.predict_log_proba(X))
+    np.testing.assert_array_equal(again.score_samples(X), model.score_samples(X))
+    np.testing.assert_array_equal(again.explain(X).contributions, model.explain(X).contributions)
+    np.testing.assert_array_equal(again.sample(5)[0], model.sample(5)[0])
+    np.testing.assert_array_equal(again.path_.accuracy, model.path_.accuracy)
+    save(again, tmp_path / "n")
+    assert (tmp_path / "n").read_bytes() == (tmp_path / "m").read_bytes()
+    with pytest.raises(ValueError, match="partial_fit keeps sums"):
+        again.partial_fit(X, y)
+
+
+def test_independent_models_are_written_as_before(tmp_path):
+    X, y = load_wine(return_X_y=True)
+    model = MaxDiscClassifier().fit(X, y)
+    save(model, tmp_path / "m")
+    assert describe(tmp_path / "m")["format"] == 1
+    save(model.set_params(structure=Joint()), tmp_path / "m")  # what an older version could not read
+    assert describe(tmp_path / "m")["format"] == 2
+    assert load(tmp_path / "m").structure == Joint()
+
+
+def test_reports_tables_and_reasons_take_a_joint_model():
+    X, y = load_wine(return_X_y=True)
+    model = MaxDiscClassifier(structure="joint", random_state=0).fit(X, y)
+    report = evaluate(model, X, y)
+    assert "<html" in report.html()
+    assert report.markdown()
+    assert report.json()
+    assert len(ranking_table(model, n=5).features) == 5
+    odds = log_odds(model, X[:1])
+    scores = model.predict_joint_log_proba(X[:1])[0]
+    top = np.sort(scores)[::-1]
+    np.testing.assert_allclose(odds.total, top[0] - top[1])
+    names = np.arange(13).astype(str)[model.decision_.columns]
+    for rows in (X[:3], sp.csr_array(X[:3])):
+        reasons = loudest(model.decision_, names, rows, np.zeros(3, int), np.ones(3, int), 2)
+        parts = model.explain(X[:3]).contributions
+        gaps = parts[:, 0] - parts[:, 1]
+        np.testing.assert_allclose([abs(r[0].log_odds) for r in reasons], np.abs(gaps).max(axis=1))
