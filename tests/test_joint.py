@@ -12,6 +12,7 @@ from scipy.stats import multivariate_normal
 from sklearn.covariance import ledoit_wolf_shrinkage, oas
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxdisc import MaxDiscClassifier, load, save
 from maxdisc.artifact import describe
@@ -431,6 +432,24 @@ def test_independent_models_are_written_as_before(tmp_path):
     save(model.set_params(structure=Joint()), tmp_path / "m")  # what an older version could not read
     assert describe(tmp_path / "m")["format"] == 2
     assert load(tmp_path / "m").structure == Joint()
+
+
+# A joint density needs the products of all pairs of features, which a stream does not keep.
+STREAMS = dict.fromkeys(
+    (
+        "check_fit_score_takes_y",
+        "check_n_features_in_after_fitting",
+        "check_estimators_partial_fit_n_features",
+    ),
+    "partial_fit is refused",
+)
+
+
+@parametrize_with_checks(
+    [MaxDiscClassifier(structure="joint", cv=2)], expected_failed_checks=lambda _: STREAMS
+)
+def test_scikit_learn(estimator, check):
+    check(estimator)
 
 
 def test_reports_tables_and_reasons_take_a_joint_model():

@@ -26,6 +26,8 @@ PUBLIC = {
     "maxdisc.densities": ["ClassDensities"],
     "maxdisc.divergences": ["js_gm", "FeatureRanking", "find_divergence"],
     "maxdisc.decision": ["LinearDecision"],
+    "maxdisc.products": ["ClassProducts"],
+    "maxdisc.joint": ["Joint", "JointDecision", "LogTransform", "forward_search"],
     "maxdisc.rows": ["ArrayRows", "BatchRows", "HashFolds"],
     "maxdisc.selection": ["SelectionPath", "size_grid"],
     "maxdisc.explain": ["Explanation"],
