@@ -61,8 +61,14 @@ def _learnt(steps: list[dict[str, Any]]) -> list[tuple[str, str]]:
         ("kind", "text" if is_text else "table"),
         ("classes", f"{len(last['classes'])}: {classes}"),
         ("words" if is_text else "features", f"{last['n_selected']:,} kept of {last['n_features']:,}"),
-        ("goes on learning", "yes" if last["moments"] else "no (written with --no-moments)"),
+        ("goes on learning", _goes_on(last)),
     ]
+
+
+def _goes_on(step: dict[str, Any]) -> str:
+    if step["kind"] == "joint":
+        return "no (features are described jointly)"
+    return "yes" if step["moments"] else "no (written with --no-moments)"
 
 
 def _unusual(steps: list[dict[str, Any]]) -> dict[str, Any]:
@@ -72,6 +78,7 @@ def _unusual(steps: list[dict[str, Any]]) -> dict[str, Any]:
 
     usual = {
         "classifier": MaxDiscClassifier().get_params(),
+        "joint": MaxDiscClassifier().get_params(),
         "vectorizer": TermFrequencyVectorizer().get_params(),
     }
     out = {}
@@ -84,5 +91,7 @@ def _unusual(steps: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """JSON has no tuples; the file says where there was one."""
+    """JSON has no tuples and no joint densities; the file says where there was one."""
+    if isinstance(value, dict) and "joint" in value:
+        return f"Joint{tuple(value['joint'])}"
     return tuple(value["tuple"]) if isinstance(value, dict) and "tuple" in value else value
