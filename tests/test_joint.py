@@ -386,6 +386,8 @@ def test_what_a_joint_model_cannot_do_is_said_in_one_line():
         MaxDiscClassifier(structure="both").fit(X, y)
     with pytest.raises(ValueError, match="use family='gaussian'"):
         MaxDiscClassifier("poisson", structure="joint").fit(X, y)
+    with pytest.raises(ValueError, match="joint densities know what features share"):
+        MaxDiscClassifier(structure="joint", redundancy=1.0).fit(X, y)
     with pytest.raises(ValueError, match="partial_fit keeps sums for each feature alone"):
         MaxDiscClassifier(structure="joint").partial_fit(X, y)
     fitted = MaxDiscClassifier(structure="joint").fit(X, y)

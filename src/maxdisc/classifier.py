@@ -543,8 +543,13 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     # ------------------------------------------------------------------ parameters and data
 
     def _check_parameters(self) -> None:
-        if given_structure(self.structure) is not None and self.family != "auto":
-            require_one_of("family", find_family(self.family).name, ("gaussian",))
+        if given_structure(self.structure) is not None:
+            if self.family != "auto":
+                require_one_of("family", find_family(self.family).name, ("gaussian",))
+            if self.redundancy:
+                raise ValueError(
+                    "joint densities know what features share: use redundancy=0.0, or Joint(search='greedy')."
+                )
         require_one_of("evidence", self.evidence, ("raw",))
         require_one_of("rule", self.rule, ("best", "one_se"))
         require_one_of("redundancy", self.redundancy, (0,))
