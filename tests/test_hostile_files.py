@@ -387,6 +387,47 @@ def test_nothing_comes_after_a_discriminative_model(tmp_path):
     refused(tmp_path / "m", signed(document, tensors), "do not fit each other")
 
 
+JOINT_TENSORS = {
+    "columns twice": ("decision.columns", lambda t: np.zeros_like(t), "does not keep the best"),
+    "NaN": ("decision.center", put((0, 0), np.nan), "NaN or an infinity"),
+    "a factor too long": ("decision.factor", lambda t: 10 * t, "integrate to 1"),
+    "a factor that is not orthogonal": ("decision.factor", lambda t: np.full_like(t, 0.1), "integrate to 1"),
+    "a negative rate": ("decision.rate", lambda t: -t, "integrate to 1"),
+    "no precision": ("decision.tail", lambda t: 0 * t, "integrate to 1"),
+    "two covariances for three classes": (
+        "decision.tail", lambda t: np.repeat(t, 2), "decision.factor is float64"
+    ),
+    "a negative unit": ("decision.unit", lambda t: -t, "integrate to 1"),
+    "a unit less": ("decision.unit", lambda t: t[1:], "of shape"),
+    "prior": ("class_prior", lambda t: t * 2, "probabilities"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", JOINT_TENSORS)
+def test_wrong_tensors_of_joint_densities_are_refused(tmp_path, name):
+    tensor, change, words = JOINT_TENSORS[name]
+    refused(tmp_path / "m", changed_tensor(tensor, change, FILES["joint-shared"]), words)
+
+
+@pytest.mark.parametrize(
+    ("joint", "words"),
+    [
+        (["shared", "auto", "top", None], "joint density is"),
+        (["shared", 2.0, "top", None], "does not know"),
+        (["shared", 0.5, "top"], "does not know"),
+        (["shared", [0.5], "top", None], "does not know"),
+        (7, "does not know"),
+    ],
+)
+def test_wrong_joint_densities_are_refused(tmp_path, joint, words):
+    document, tensors = parts(FILES["joint-shared"])
+    document["model"]["fitted"]["joint"] = {"joint": joint}
+    refused(tmp_path / "m", signed(document, tensors), words)
+    document, tensors = parts(FILES["joint-shared"])
+    document["format"] = 1
+    refused(tmp_path / "m", signed(document, tensors), "only files of format 2 have")
+
+
 def test_missing_and_further_tensors_are_refused(tmp_path):
     names = parts(TABLE)[1]
     optional = {"moments.nonzero", "moments.origin", "moments.observed"}

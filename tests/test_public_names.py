@@ -29,6 +29,8 @@ PUBLIC = {
     "maxdisc.conditional": [
         "ClassFeatures", "Examples", "Prior", "SharedFeatures", "fit", "log_posterior",
     ],
+    "maxdisc.products": ["ClassProducts"],
+    "maxdisc.joint": ["Joint", "JointDecision", "LogTransform", "forward_search"],
     "maxdisc.rows": ["ArrayRows", "BatchRows", "HashFolds"],
     "maxdisc.selection": ["SelectionPath", "size_grid"],
     "maxdisc.explain": ["Explanation"],

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Self, cast
+from typing import Any, Self, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,8 @@ from maxdisc.divergences import Divergence, FeatureRanking, find_divergence
 from maxdisc.explain import Explanation
 from maxdisc.families import FAMILIES, Family, find_family
 from maxdisc.folds import fold_plans
+from maxdisc.joint import POOLED, Joint, JointDecision
+from maxdisc.joint_folds import JointChoice, JointModels
 from maxdisc.matrices import Booleans, Floats, Integers, Matrix, canonical, column_name, is_sparse
 from maxdisc.moments import ClassMoments
 from maxdisc.parameters import (
@@ -38,6 +40,7 @@ from maxdisc.parameters import (
     given_redundancy,
     given_size,
     given_smoothing,
+    given_structure,
     require_labels,
     require_numbers,
     require_one_of,
@@ -50,6 +53,8 @@ from maxdisc.selection import Choice, FoldModels, Rule, SelectionPath, choose, s
 from maxdisc.smoothing import Smoothing
 from maxdisc.sparse_folds import SparseFoldModels, suits
 from maxdisc.support import Support
+
+Decision: TypeAlias = LinearDecision | JointDecision
 
 # What scikit-learn's validation is to let through; ranges are checked, by column, by the family.
 _NUMBERS: dict[str, Any] = {
@@ -78,8 +83,10 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         function from :class:`maxdisc.densities.ClassDensities` to scores of shape (D,).
     n_features : "auto", "all", int or float, default="auto"
         How many features to keep: chosen on folds, all, that many, or that share.
-    structure : {"independent"}, default="independent"
-        Features are independent within a class.
+    structure : {"independent", "joint"} or Joint, default="independent"
+        Features are independent within a class, or their means and covariances are constrained together (then
+        the family is Gaussian): see :class:`maxdisc.joint.Joint`. What a joint density leaves open is chosen
+        on the folds, with the number of features.
     evidence : {"raw"}, default="raw"
         The features' log densities count as they are.
     smoothing : "auto", float or Smoothing, default="auto"
@@ -130,10 +137,12 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         Held-out accuracy and log-loss for each number of features; None if nothing had to be chosen.
     moments_ : ClassMoments
         All that was learnt from the data.
-    decision_ : LinearDecision
+    decision_ : LinearDecision or JointDecision
         The Bayes decision on the kept features.
     families_ : list of (Family, slice)
         The families and the columns they describe.
+    joint_ : Joint or None
+        The joint densities with all that was chosen; None for independent features.
 
     Examples
     --------
@@ -152,8 +161,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     path_: SelectionPath | None
     smoothing_: Smoothing
     n_selected_: int
+    joint_: Joint | None
     _moments: ClassMoments | None
-    _model_now: tuple[FeatureRanking, LinearDecision] | None
+    _model_now: tuple[FeatureRanking, Decision] | None
     _settings: tuple[Floats | None, Divergence]
 
     def __init__(
@@ -161,7 +171,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         family: str | Family = "auto",
         divergence: Any = "js_gm",
         n_features: str | int | float = "auto",
-        structure: str = "independent",
+        structure: str | Joint = "independent",
         evidence: str = "raw",
         smoothing: str | float | Smoothing = "auto",
         redundancy: float = 0.0,
@@ -289,7 +299,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         self, X: Any, y: Any, classes: npt.ArrayLike | None, sample_weight: npt.ArrayLike | None
     ) -> Self:
         self._check_parameters()
-        self._require_no_redundancy("partial_fit")
+        self._require_single_features("partial_fit")
         first = not hasattr(self, "classes_")
         before = None if first else self.moments_
         X, labels, weights = _with_weight(*self._validated(X, y, sample_weight, reset=first))
@@ -324,7 +334,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         """
         moments = self.moments_
         self._check_parameters()
-        self._require_no_redundancy("choose_n_features")
+        self._require_single_features("choose_n_features")
         X, labels, weights = self._validated(X, y, sample_weight, reset=False)
         unseen = np.setdiff1d(labels, self.classes_)
         if len(unseen):
@@ -348,6 +358,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"y has only one class, {classes.tolist()[0]!r}: a classifier needs two classes or more."
             )
+        joint = given_structure(self.structure)
+        if joint is not None:
+            return self._learn_jointly(rows, joint, plans, classes)
         family = self._choose_family(rows.example())
         if plans:
             models = self._fold_models(rows, family, plans, classes)
@@ -371,6 +384,38 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     def _redundancy(self, n_features: int) -> Redundancy | None:
         """How features are re-ranked, if at all."""
         return Redundancy.of(given_redundancy(self.redundancy), given_size(self.n_features, n_features))
+
+    def _learn_jointly(
+        self, rows: Rows, joint: Joint, plans: Sequence[Folds], classes: npt.NDArray[np.generic]
+    ) -> Self:
+        family, smoothing = FAMILIES["gaussian"], given_smoothing(self.smoothing)
+        settings = (given_prior(self.prior, classes), find_divergence(self.divergence))
+        moments = rows.moments(family)[0]
+        require_representable(moments, family.translates, self._names)
+        if not moments.weight.any():
+            raise ValueError("the rows have no weight: at least one must weigh more than 0.")
+        models = JointModels(rows, joint, settings[1], settings[0], smoothing, plans, moments)
+        size = given_size(self.n_features, moments.n_features)
+        if size is not None and size > models.largest:
+            raise ValueError(
+                f"a joint density of {size} features is too large for these rows: at most {models.largest}; "
+                "give n_features, or structure='independent'."
+            )
+        if plans:
+            choice = models.choose(np.array([size]) if size else models.sizes, cast(Rule, self.rule))
+        else:
+            choice = JointChoice(joint, size or models.largest)
+        return self._set(
+            family,
+            classes,
+            class_prior(moments, settings[0]),
+            settings,
+            Choice(smoothing or POOLED, choice.size, choice.path),
+            moments.n_features,
+            moments,
+            models.model(choice),
+            choice.joint,
+        )
 
     def _usual(self, family: Family, n_features: int) -> Choice:
         """What the parameters say, or else the usual smoothing and all features."""
@@ -424,7 +469,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         choice: Choice,
         n_features: int,
         moments: ClassMoments | None,
-        model: tuple[FeatureRanking, LinearDecision] | None = None,
+        model: tuple[FeatureRanking, Decision] | None = None,
+        joint: Joint | None = None,
     ) -> Self:
         """Everything that fitting leaves behind, names aside; a model file brings the model with it."""
         self._settings = settings
@@ -437,6 +483,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         self.smoothing_ = choice.smoothing
         self.path_ = choice.path
         self._model_now = model
+        self.joint_ = joint
         return self
 
     @property
@@ -455,7 +502,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         return Choice(self.smoothing_, self.n_selected_, self.path_)
 
     @property
-    def _model(self) -> tuple[FeatureRanking, LinearDecision]:
+    def _model(self) -> tuple[FeatureRanking, Decision]:
         """The ranking and the decision from all the rows, made when first asked for after a batch."""
         check_is_fitted(self)
         model = self._model_now
@@ -494,14 +541,20 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         return self._model[0].order
 
     @property
-    def decision_(self) -> LinearDecision:
+    def decision_(self) -> Decision:
         """The Bayes decision on the kept features."""
         return self._model[1]
 
     # ------------------------------------------------------------------ parameters and data
 
     def _check_parameters(self) -> None:
-        require_one_of("structure", self.structure, ("independent",))
+        if given_structure(self.structure) is not None:
+            if self.family != "auto":
+                require_one_of("family", find_family(self.family).name, ("gaussian",))
+            if self.redundancy:
+                raise ValueError(
+                    "joint densities know what features share: use redundancy=0.0, or Joint(search='greedy')."
+                )
         require_one_of("evidence", self.evidence, ("raw",))
         require_one_of("rule", self.rule, ("best", "one_se"))
         given_redundancy(self.redundancy)
@@ -512,15 +565,24 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         given_size(self.n_features)
         given_smoothing(self.smoothing)
 
-    def _require_no_redundancy(self, method: str) -> None:
-        if self.redundancy > 0:
-            raise ValueError(
-                f"{method} keeps sums for each feature alone, and redundancy={self.redundancy!r} needs those "
-                "of pairs: use fit or fit_rows, or redundancy=0.0."
-            )
+    def _require_single_features(self, method: str) -> None:
+        """Raise ``ValueError`` where sums for each feature alone, which batches add to, are not enough."""
+        if given_structure(self.structure) is not None or getattr(self, "joint_", None) is not None:
+            what, instead = "a joint density", "structure='independent'"
+        elif self.redundancy > 0:
+            what, instead = f"redundancy={self.redundancy!r}", "redundancy=0.0"
+        else:
+            return
+        raise ValueError(
+            f"{method} keeps sums for each feature alone, and {what} needs those of pairs: use fit or "
+            f"fit_rows, or {instead}."
+        )
 
     @property
     def _must_choose(self) -> bool:
+        joint = given_structure(self.structure)
+        if joint is not None:
+            return self.n_features == "auto" or not joint.settled
         return self.n_features == "auto" or given_smoothing(self.smoothing) is None
 
     @property
@@ -644,6 +706,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     def sample(self, n: int, y: Any = None) -> tuple[Floats, npt.NDArray[np.generic]]:
         """Draw rows from the model: a class by the prior, then every feature from that class's density.
 
+        Where features are described jointly, the kept ones are drawn together, the others alone.
+
         Parameters
         ----------
         n : int
@@ -674,6 +738,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         for block, densities in density_blocks(family, moments, self.smoothing_):
             drawn = family.sample(densities.natural[:, codes], rng) + densities.origin
             X[:, block] = np.where(densities.informative, drawn, densities.level)
+        if isinstance(self.decision_, JointDecision):
+            X[:, self.decision_.columns] = self.decision_.sample(codes, rng)
         return X, self.classes_[codes]
 
     def _listed(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -133,6 +133,15 @@ class LinearDecision:
             baseline=self.baseline[:, :size],
         )
 
+    def between(self, pair: Integers) -> LinearDecision:
+        """The decision among some of the classes."""
+        return replace(
+            self,
+            weights=self.weights[:, pair],
+            baseline=self.baseline[pair],
+            log_prior=self.log_prior[pair],
+        )
+
     @cached_property
     def reach(self) -> Floats:
         """The largest term that the linear form of each feature has to cancel, shape (K,)."""
@@ -183,6 +192,12 @@ class LinearDecision:
                 base = self.family.log_base(np.where(missing, 0.5, values))
                 out[rows] = np.where(missing, 0.0, base).sum(axis=1)
         return out
+
+    def swept(
+        self, X: Matrix, labels: npt.NDArray[Any], weights: Floats, sizes: Integers, rows: Integers
+    ) -> Sweep:
+        """What the best 1, 2, ... features get right among some rows: see :func:`sweep`."""
+        return sweep(self, X, labels, weights, sizes, rows)
 
     def contributions(self, X: Matrix) -> Floats:
         """What each kept feature adds to each class's score, shape (N, C, K)."""
@@ -370,6 +385,15 @@ class Sweep:
         return cls(np.zeros(n_sizes), np.zeros(n_sizes), 0.0, 0.0)
 
 
+class Sweepable(Protocol):
+    """A model, or several at once, that can be tried on held-out rows."""
+
+    def swept(
+        self, X: Matrix, labels: npt.NDArray[Any], weights: Floats, sizes: Integers, rows: Integers
+    ) -> Sweep:
+        """What it gets right among some rows with the best 1, 2, ... features."""
+
+
 def sweep(
     decision: LinearDecision,
     X: Matrix,
@@ -412,25 +436,25 @@ def sweep(
         for s, size in enumerate(sizes):
             part = slice(start, int(size))
             scores = scores + decision._evidence(kept[:, part], part)
-            correct[s], loss[s] = _counted(scores, labels[some], weights[some])
+            correct[s], loss[s] = counted(scores, labels[some], weights[some])
             start = int(size)
         w = weights[some] if labels.ndim == 1 else weights[some] * labels[some].sum(axis=1)
         result = result + Sweep(correct, loss, float(w.sum()), float(w @ w))
     return result
 
 
-def _counted(scores: Floats, labels: npt.NDArray[Any], weights: Floats) -> tuple[float, float]:
-    predicted = scores.argmax(axis=1)
-    highest = scores.max(axis=1)
+def counted(scores: Floats, labels: npt.NDArray[Any], weights: Floats) -> tuple[Floats, Floats]:
+    """Weight of the rows that scores (..., n, C) classify correctly, and their log-loss; shape (...)."""
+    predicted = scores.argmax(axis=-1)
+    highest = scores.max(axis=-1, keepdims=True)
     with np.errstate(divide="ignore"):
-        log_p = scores - (highest + np.log(np.exp(scores - highest[:, None]).sum(axis=1)))[:, None]
+        log_p = scores - (highest + np.log(np.exp(scores - highest).sum(axis=-1, keepdims=True)))
     # A class absent from the training rows has probability 0: as wrong as numbers can say.
     log_p = np.where(np.isneginf(log_p), np.log(np.finfo(np.float64).tiny), log_p)
+    at = np.arange(len(labels))
     if labels.ndim == 1:
-        at = np.arange(len(labels)), labels
-        return float(weights @ (predicted == labels)), float(-(weights @ log_p[at]))
-    chosen = labels[np.arange(len(labels)), predicted]
-    return float(weights @ chosen), float(-(weights @ (labels * log_p).sum(axis=1)))
+        return (predicted == labels) @ weights, -(log_p[..., at, labels] @ weights)
+    return labels[at, predicted] @ weights, -((labels * log_p).sum(axis=-1) @ weights)
 
 
 def row_blocks(n_rows: int, decision: LinearDecision, sparse: bool) -> list[slice]:

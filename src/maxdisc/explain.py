@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxdisc.decision import LinearDecision
+from maxdisc.joint import JointDecision
 from maxdisc.matrices import Floats, Matrix
 
 
@@ -23,6 +24,7 @@ class Explanation:
         Log prior of each class.
     contributions : ndarray of shape (N, C, K)
         Log density of each kept feature in each class, up to what all classes share; 0 for a missing cell.
+        Of a joint density: the feature's share, see :meth:`maxdisc.joint.JointDecision.contributions`.
     names : ndarray of shape (K,)
         The kept features.
     classes : ndarray of shape (C,)
@@ -50,7 +52,7 @@ class Explanation:
     @classmethod
     def of(
         cls,
-        decision: LinearDecision,
+        decision: LinearDecision | JointDecision,
         X: Matrix,
         names: npt.NDArray[np.generic],
         classes: npt.NDArray[np.generic],

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maxdisc.joint import Joint
 from maxdisc.matrices import Floats, column_name
 from maxdisc.moments import ClassMoments
 from maxdisc.smoothing import Smoothing
@@ -41,6 +42,15 @@ def given_redundancy(redundancy: Any) -> float:
     if not (number and 0 <= float(redundancy) < np.inf):
         raise ValueError(f"redundancy must be a number of at least 0, got {redundancy!r}.")
     return float(redundancy)
+
+
+def given_structure(structure: Any) -> Joint | None:
+    """The joint densities asked for; None for independent features."""
+    if isinstance(structure, Joint):
+        return structure
+    if isinstance(structure, str) and structure in ("independent", "joint"):
+        return Joint() if structure == "joint" else None
+    raise ValueError(f"structure must be 'independent', 'joint' or a Joint, got {structure!r}.")
 
 
 def given_size(n_asked: Any, n_features: int | None = None) -> int | None:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxdisc.counting import Membership, fold_moments
-from maxdisc.decision import LinearDecision, Sweep, sweep
+from maxdisc.decision import Sweep, Sweepable
 from maxdisc.families import Family
 from maxdisc.matrices import Floats, Integers, Matrix, blocks, canonical, is_sparse
 from maxdisc.moments import ClassMoments
@@ -154,9 +154,7 @@ class Rows(Protocol):
     def moments(self, family: Family, folds: Folds | None = None) -> list[ClassMoments]:
         """Moments of the rows of each fold, then of those never held out: ``count + 1`` of them."""
 
-    def sweep(
-        self, decision_of: Callable[[int], LinearDecision], sizes: Integers, folds: Folds
-    ) -> list[Sweep]:
+    def sweep(self, decision_of: Callable[[int], Sweepable], sizes: Integers, folds: Folds) -> list[Sweep]:
         """For each fold, what its decision gets right among its held-out rows.
 
         ``decision_of(fold)`` may be costly in memory: ask for one at a time where the rows allow it.
@@ -263,16 +261,14 @@ class ArrayRows:
         fold = np.where(fold == ALWAYS_TRAINING, count, fold)
         return Membership.of(self.labels, self.n_classes, self.weights, fold, count + always), always
 
-    def sweep(
-        self, decision_of: Callable[[int], LinearDecision], sizes: Integers, folds: Folds
-    ) -> list[Sweep]:
+    def sweep(self, decision_of: Callable[[int], Sweepable], sizes: Integers, folds: Folds) -> list[Sweep]:
         fold = folds.of(self.X, self.start)
         weights = np.ones(self.X.shape[0]) if self.weights is None else self.weights
         out = []
         for f in range(folds.count):
             held = np.flatnonzero(fold == f)
             if held.size:
-                out.append(sweep(decision_of(f), self.X, self.labels, weights, sizes, held))
+                out.append(decision_of(f).swept(self.X, self.labels, weights, sizes, held))
             else:
                 out.append(Sweep.zero(len(sizes)))
         return out
@@ -341,9 +337,7 @@ class BatchRows:
     ) -> list[ClassProducts]:
         return _added(batch.products(columns, folds, per_class) for batch in self)
 
-    def sweep(
-        self, decision_of: Callable[[int], LinearDecision], sizes: Integers, folds: Folds
-    ) -> list[Sweep]:
+    def sweep(self, decision_of: Callable[[int], Sweepable], sizes: Integers, folds: Folds) -> list[Sweep]:
         decisions = [decision_of(f) for f in range(folds.count)]
         total = [Sweep.zero(len(sizes))] * folds.count
         for batch in self:

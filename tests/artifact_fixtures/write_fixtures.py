@@ -13,6 +13,7 @@ import pandas as pd
 from sklearn.pipeline import Pipeline
 
 from maxdisc import DiscriminativeMaxEnt, MaxDiscClassifier, TermFrequencyVectorizer, save
+from maxdisc.joint import Joint
 
 HERE = Path(__file__).parent
 
@@ -93,5 +94,17 @@ def main():
     write("redundancy", both.fit(frame, labels), few, shown)
 
 
+def joint():
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % 3
+    X = np.exp(rng.normal(size=(40, 5)) @ rng.normal(size=(5, 5)) + y[:, None] * [0.0, 2.0, 0.5, 1.0, 0.0])
+    labels = np.array(["low", "middle", "high"], dtype=object)[y]
+    shared = MaxDiscClassifier(structure=Joint(search="greedy", transform="log"), n_features=4)
+    write("joint-shared", shared.fit(X, labels), X[:6], X[:6].tolist())
+    several = MaxDiscClassifier(structure=Joint("per_class", "oas", transform=None), n_features=3, cv=2)
+    write("joint-per-class", several.fit(X, y), X[:6], X[:6].tolist(), moments=False)
+
+
 if __name__ == "__main__":
     main()
+    joint()

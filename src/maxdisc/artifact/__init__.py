@@ -136,10 +136,10 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``format``, ``maxdisc`` (the version that wrote it), ``about``, ``kind`` ("classifier", "vectorizer",
-        "discriminative" or "pipeline"), ``bytes``, ``tensors`` (dtype, shape and bytes by name) and
-        ``steps``: one dict for each step of a pipeline, or just one, with ``name`` (None outside a pipeline),
-        ``kind``, ``parameters`` (as stored) and, for a classifier, ``classes``, ``n_features``,
+        ``format``, ``maxdisc`` (the version that wrote it), ``about``, ``kind`` ("classifier", "joint",
+        "vectorizer", "discriminative" or "pipeline"), ``bytes``, ``tensors`` (dtype, shape and bytes by name)
+        and ``steps``: one dict for each step of a pipeline, or just one, with ``name`` (None outside a
+        pipeline), ``kind``, ``parameters`` (as stored) and, for a classifier, ``classes``, ``n_features``,
         ``n_selected`` and ``moments`` (whether ``partial_fit`` can go on).
 
     Examples

@@ -52,7 +52,8 @@ class Describer:
     def step(self, model: Any) -> Node:
         """One estimator: its parameters and what it learnt."""
         if type(model) is MaxDiscClassifier:
-            kind, learnt = "classifier", self.classifier
+            kind = "classifier" if getattr(model, "joint_", None) is None else "joint"
+            learnt = self.classifier
         elif type(model) is DiscriminativeMaxEnt:
             kind, learnt = "discriminative", self.discriminative
         elif type(model) is TermFrequencyVectorizer:
@@ -95,6 +96,7 @@ class Describer:
             "smoothing": encoded(model.smoothing_, self.functions, "smoothing"),
             "path": path and encoded(path.smoothing, self.functions, "smoothing"),
             "moments": self.moments,
+            **({} if model.joint_ is None else {"joint": encoded(model.joint_, self.functions, "joint")}),
         }
 
     def discriminative(self, model: DiscriminativeMaxEnt) -> Node:

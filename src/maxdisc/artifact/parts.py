@@ -10,6 +10,7 @@ import numpy.typing as npt
 from maxdisc.decision import LinearDecision
 from maxdisc.discriminative import DiscriminativeMaxEnt
 from maxdisc.divergences import FeatureRanking
+from maxdisc.joint import JointDecision
 from maxdisc.moments import ClassMoments
 from maxdisc.selection import SelectionPath
 
@@ -28,8 +29,8 @@ class Field(NamedTuple):
 
 
 #: The arrays of each value. Axes of one letter have one length throughout a classifier: L statistics,
-#: C classes, D features, K kept ones, S sizes, V folds, U unsolved features, B rows of coefficients, I values
-#: of the objective.
+#: C classes, D features, K kept ones, S sizes, V folds, U unsolved features, G covariances, R rows of their
+#: factors, B rows of coefficients, I values of the objective.
 FIELDS: dict[type, dict[str, Field]] = {
     ClassMoments: {
         "weight": Field("C"),
@@ -49,6 +50,16 @@ FIELDS: dict[type, dict[str, Field]] = {
         "weights": Field("LCK"),
         "baseline": Field("CK"),
         "log_prior": Field("C", finite=False),
+    },
+    JointDecision: {
+        "columns": Field("K", np.int64),
+        "origin": Field("K"),
+        "rate": Field("K"),
+        "center": Field("CK"),
+        "tail": Field("G"),
+        "factor": Field("GRK"),
+        "log_prior": Field("C", finite=False),
+        "unit": Field("K", optional=True),
     },
     SelectionPath: {
         "sizes": Field("S", np.int64),

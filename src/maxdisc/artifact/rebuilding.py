@@ -19,6 +19,7 @@ from maxdisc.decision import LinearDecision
 from maxdisc.discriminative import DiscriminativeMaxEnt
 from maxdisc.divergences import FeatureRanking
 from maxdisc.families import Family
+from maxdisc.joint import Joint, JointDecision
 from maxdisc.moments import ClassMoments
 from maxdisc.selection import Choice, SelectionPath
 from maxdisc.smoothing import Smoothing
@@ -29,15 +30,17 @@ Value = TypeVar("Value")
 _LEARNT = {
     "classifier": {"labels", "family", "divergence", "smoothing", "path", "moments"},
     "vectorizer": {"mean_length"},
+    "joint": {"labels", "family", "divergence", "smoothing", "path", "moments", "joint"},
     "discriminative": {"labels", "converged"},
 }
 _MODELS = {
     "classifier": MaxDiscClassifier,
+    "joint": MaxDiscClassifier,
     "vectorizer": TermFrequencyVectorizer,
     "discriminative": DiscriminativeMaxEnt,
 }
 #: The first format that has a kind of model, where that is not 1.
-_SINCE = {"discriminative": 2}
+_SINCE = {"joint": 2, "discriminative": 2}
 
 
 class Step(NamedTuple):
@@ -68,14 +71,16 @@ def steps_of(node: Any) -> list[Step]:
 
 def oldest_format(node: Any) -> int:
     """The first format that can hold the model of a document."""
-    return max(max(_SINCE.get(step.kind, 1), 2 if _needs_2(step) else 1) for step in steps_of(node))
+    return max(2 if _needs_2(step) else _SINCE.get(step.kind, 1) for step in steps_of(node))
 
 
 def _needs_2(step: Step) -> bool:
     """Whether a model of a kind that format 1 has was made in a way that it did not know."""
     divergences = (step.parameters.get("divergence"), step.fitted.get("divergence"))
     new = any(value in ("jensen_shannon", {"divergence": "jensen_shannon"}) for value in divergences)
-    return new or bool(step.parameters.get("redundancy", 0))
+    # A Joint that was set but not fitted is new, too.
+    joint = isinstance(step.parameters.get("structure"), dict)
+    return new or joint or bool(step.parameters.get("redundancy", 0))
 
 
 def _step(name: str | None, prefix: str, node: Any) -> Step:
@@ -179,7 +184,12 @@ class Shelf:
         self.lengths["L"] = family.n_statistics
         classes = self.labels(fitted["labels"])
         ranking = self._value(FeatureRanking, "ranking")
-        decision = self._value(LinearDecision, "decision", family=family)
+        joint = self._joint(fitted.get("joint"), family)
+        decision: LinearDecision | JointDecision
+        if joint is None:
+            decision = self._value(LinearDecision, "decision", family=family)
+        else:
+            decision = self._value(JointDecision, "decision")
         class_prior = self._array("class_prior", Field("C"))
         prior = self._array("prior", Field("C", optional=True))
         path = moments = None
@@ -192,7 +202,17 @@ class Shelf:
         self._name_features(model)
         choice = Choice(smoothing, self.lengths["K"], path)
         settings, made = (prior, divergence), (ranking, decision)
-        return model._set(family, classes, class_prior, settings, choice, self.lengths["D"], moments, made)
+        return model._set(
+            family, classes, class_prior, settings, choice, self.lengths["D"], moments, made, joint
+        )
+
+    def _joint(self, node: Any, family: Family) -> Joint | None:
+        if node is None:
+            return None
+        joint = self._known(node, Joint, "joint density")
+        if not joint.settled or family.name != "gaussian":
+            raise ModelFileError(f"its joint density is {short(joint)}, which is none.")
+        return joint
 
     def _discriminative(self, model: DiscriminativeMaxEnt, fitted: Node) -> DiscriminativeMaxEnt:
         classes, converged = self.labels(fitted["labels"]), self._known(fitted["converged"], bool, "word")

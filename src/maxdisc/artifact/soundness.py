@@ -8,6 +8,7 @@ from maxdisc.artifact.container import ModelFileError
 from maxdisc.artifact.parts import Array
 from maxdisc.decision import LinearDecision
 from maxdisc.divergences import FeatureRanking
+from maxdisc.joint import JointDecision
 from maxdisc.matrices import blocks
 from maxdisc.moments import ClassMoments
 from maxdisc.selection import SelectionPath
@@ -16,7 +17,7 @@ from maxdisc.threads import in_threads
 
 def require_sound(
     ranking: FeatureRanking,
-    decision: LinearDecision,
+    decision: LinearDecision | JointDecision,
     class_prior: Array,
     prior: Array | None,
     path: SelectionPath | None,
@@ -51,12 +52,14 @@ def _is_distribution(values: Array) -> bool:
     return bool((values >= 0).all() and abs(values.sum() - 1) < 1e-8)
 
 
-def _is_normalised(decision: LinearDecision) -> bool:
+def _is_normalised(decision: LinearDecision | JointDecision) -> bool:
     """Whether baselines are the log-partitions of the weights, which must then be natural parameters.
 
     Only of families that translate are weights ever read as natural parameters again; of the others any
     finite numbers make a decision.
     """
+    if isinstance(decision, JointDecision):
+        return _is_joint(decision)
     if not decision.family.translates:
         return True
     n_statistics, n_classes, n_columns = decision.weights.shape
@@ -74,6 +77,21 @@ def _is_normalised(decision: LinearDecision) -> bool:
 
     # Small blocks: a model that is mapped into memory should not be doubled by looking at it.
     return all(in_threads(right, list(blocks(n_columns, 4 * n_statistics * n_classes, cells=2**18))))
+
+
+def _is_joint(decision: JointDecision) -> bool:
+    """Whether covariances are positive, and there is one of them, or one for each class."""
+    products = decision.factor @ np.swapaxes(decision.factor, 1, 2)
+    lengths = np.einsum("grr->gr", products).copy()
+    np.einsum("grr->gr", products)[:] = 0.0
+    return bool(
+        len(decision.tail) in (1, decision.n_classes)
+        and (decision.tail >= 1).all()
+        and (decision.rate >= 0).all()
+        and (lengths < 1).all()
+        and (np.abs(products) < 1e-6).all()
+        and (decision.unit is None or (decision.unit > 0).all())
+    )
 
 
 def _is_path(path: SelectionPath, n_features: int) -> bool:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from maxdisc.artifact.container import ModelFileError, short
 from maxdisc.divergences import DIVERGENCES
 from maxdisc.families import FAMILIES, Family
+from maxdisc.joint import Joint
 from maxdisc.smoothing import Smoothing
 
 # Arrays of str_ give every label the room of the longest: beyond this many characters labels are objects, so
@@ -29,7 +30,8 @@ def encoded(value: Any, functions: Mapping[str, Any], what: str, depth: int = DE
     Parameters
     ----------
     value : object
-        Plain values, lists, tuples, sets, dicts and arrays of them, a Smoothing, a Family, a divergence.
+        Plain values, lists, tuples, sets, dicts and arrays of them, a Smoothing, a Joint, a Family, a
+        divergence.
     functions : dict of str to object
         What else may be written, by name only.
     what : str
@@ -51,6 +53,8 @@ def encoded(value: Any, functions: Mapping[str, Any], what: str, depth: int = DE
         return float(value)
     if isinstance(value, Smoothing):
         return {"smoothing": [float(value.amount), value.target]}
+    if isinstance(value, Joint):
+        return {"joint": [value.covariance, value.shrinkage, value.search, value.transform]}
     for key, named in (("family", FAMILIES), ("divergence", DIVERGENCES), ("function", functions)):
         for name, known in named.items():
             if known is value or (isinstance(value, Family) and known == value):
@@ -97,6 +101,11 @@ def _smoothing(content: list[Any]) -> Smoothing:
     return Smoothing(amount, target)
 
 
+def _joint(content: list[Any]) -> Joint:
+    covariance, shrinkage, search, transform = content
+    return Joint(covariance, shrinkage, search, transform)
+
+
 def _array(content: list[Any]) -> npt.NDArray[Any]:
     # Strings as objects: with room for the longest, a small file could ask for any amount of memory.
     words = all(isinstance(value, str) for value in content)
@@ -117,6 +126,7 @@ def _listed(make: Callable[[list[Any]], Any]) -> Callable[[Any], Any]:
 
 _KINDS: dict[str, Callable[[Any], Any]] = {
     "smoothing": _listed(_smoothing),
+    "joint": _listed(_joint),
     "family": FAMILIES.__getitem__,
     "divergence": DIVERGENCES.__getitem__,
     "tuple": _listed(tuple),

@@ -61,13 +61,15 @@ def _learnt(steps: list[dict[str, Any]]) -> list[tuple[str, str]]:
         ("kind", "text" if is_text else "table"),
         ("classes", f"{len(last['classes'])}: {classes}"),
         ("words" if is_text else "features", f"{last['n_selected']:,} kept of {last['n_features']:,}"),
-        ("goes on learning", _learning(last)),
+        ("goes on learning", _goes_on(last)),
     ]
 
 
-def _learning(step: dict[str, Any]) -> str:
+def _goes_on(step: dict[str, Any]) -> str:
     if step["kind"] == "discriminative":
         return "no (it is discriminative)"
+    if step["kind"] == "joint":
+        return "no (features are described jointly)"
     return "yes" if step["moments"] else "no (written with --no-moments)"
 
 
@@ -79,6 +81,7 @@ def _unusual(steps: list[dict[str, Any]]) -> dict[str, Any]:
     usual = {
         "classifier": MaxDiscClassifier().get_params(),
         "discriminative": DiscriminativeMaxEnt().get_params(),
+        "joint": MaxDiscClassifier().get_params(),
         "vectorizer": TermFrequencyVectorizer().get_params(),
     }
     out = {}
@@ -91,5 +94,7 @@ def _unusual(steps: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """JSON has no tuples; the file says where there was one."""
+    """JSON has no tuples and no joint densities; the file says where there was one."""
+    if isinstance(value, dict) and "joint" in value:
+        return f"Joint{tuple(value['joint'])}"
     return tuple(value["tuple"]) if isinstance(value, dict) and "tuple" in value else value

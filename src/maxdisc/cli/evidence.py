@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from maxdisc.decision import LinearDecision
+from maxdisc.joint import JointDecision
 from maxdisc.matrices import Floats, Integers, Matrix, blocks, canonical, is_sparse
 
 
@@ -23,7 +24,7 @@ class Reason(NamedTuple):
 
 
 def loudest(
-    decision: LinearDecision,
+    decision: LinearDecision | JointDecision,
     names: npt.NDArray[Any],
     X: Matrix,
     first: Integers,
@@ -37,7 +38,7 @@ def loudest(
 
     Parameters
     ----------
-    decision : LinearDecision
+    decision : LinearDecision or JointDecision
         Of C classes, with K features.
     names : ndarray of shape (K,)
         What they are called.
@@ -67,14 +68,14 @@ def loudest(
     """
     out: list[list[Reason]] = [[] for _ in range(len(first))]
     X = canonical(X) if is_sparse(X) else np.asarray(X, dtype=np.float64)
-    by_cells = is_sparse(X) and not decision.apart(sparse=True).any()
-    planes = decision.family.statistics(canonical(X[:, decision.columns])) if by_cells else ()
+    by_cells = isinstance(decision, LinearDecision) and is_sparse(X) and not decision.apart(sparse=True).any()
+    planes = _planes(cast(LinearDecision, decision), X) if by_cells else ()
     pairs, group = np.unique(np.stack([first, second]), axis=1, return_inverse=True)
     for g, pair in enumerate(pairs.T):
-        two = _between(decision, pair)
+        two = decision.between(pair)
         members = np.flatnonzero(group.ravel() == g)
         some = [plane[members] for plane in planes]
-        parts = _from_cells(two, some, n) if by_cells else _from_all(two, X[members], n)
+        parts = _from_cells(cast(LinearDecision, two), some, n) if by_cells else _from_all(two, X[members], n)
         for row, part in zip(members, parts, strict=True):
             out[row] = [
                 Reason(str(names[k]), float(odds), bool(there))
@@ -92,13 +93,8 @@ class _Loudest:
     present: npt.NDArray[np.bool_]
 
 
-def _between(decision: LinearDecision, pair: Integers) -> LinearDecision:
-    return replace(
-        decision,
-        weights=decision.weights[:, pair],
-        baseline=decision.baseline[pair],
-        log_prior=decision.log_prior[pair],
-    )
+def _planes(decision: LinearDecision, X: Matrix) -> tuple[Matrix, ...]:
+    return decision.family.statistics(canonical(X[:, decision.columns]))
 
 
 def _from_cells(two: LinearDecision, planes: list[Matrix], n: int) -> Iterator[_Loudest]:
@@ -120,7 +116,7 @@ def _from_cells(two: LinearDecision, planes: list[Matrix], n: int) -> Iterator[_
         yield _Loudest(features[best], odds[best], best < len(at))
 
 
-def _from_all(two: LinearDecision, X: Matrix, n: int) -> Iterator[_Loudest]:
+def _from_all(two: LinearDecision | JointDecision, X: Matrix, n: int) -> Iterator[_Loudest]:
     for block in blocks(X.shape[0], 4 * len(two.columns)):
         rows = X[block]
         parts = two.contributions(rows)

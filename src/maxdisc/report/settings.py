@@ -21,6 +21,8 @@ def settings_of(fitted: FittedModel) -> dict[str, str]:
         "features kept": f"{classifier.n_selected_:,} of {classifier.n_features_in_:,}",
         "smoothing used": f"{classifier.smoothing_.amount:g}, target {classifier.smoothing_.target}",
     }
+    if classifier.joint_ is not None:
+        settings["joint densities"] = repr(classifier.joint_)
     steps = [] if fitted.before is None else fitted.before.steps
     for name, step in [*steps, ("classifier", classifier)]:
         if hasattr(step, "get_params"):

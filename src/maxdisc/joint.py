@@ -1,0 +1,752 @@
+"""Joint densities: means *and* covariances of the kept features constrained together, shrunk to be stable.
+
+The maximum-entropy density under means and all products is the multivariate Gaussian. Covariances are kept as
+``(1 - s) F'F + s I`` in units of the deviation within classes, with as many rows in the factor F as there are
+rows of data (or features, if those are fewer): nothing of size K x K is made where K exceeds N.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from maxdisc.decision import LinearDecision, Sweep, counted
+from maxdisc.families import Gaussian
+from maxdisc.matrices import Booleans, Floats, Integers, Matrix, blocks, canonical, is_sparse, with_data
+from maxdisc.moments import ClassMoments, ratio
+from maxdisc.products import ClassProducts
+from maxdisc.smoothing import Smoothing
+
+#: So many pseudo-rows give all classes the variance within classes.
+POOLED = Smoothing(1e12)
+#: No covariance is shrunk less than this: its inverse then keeps 12 digits, however many features there are.
+LEAST_SHRINKAGE = 1e-4
+# Directions with less than this share of the largest variance are rounding.
+ROUNDING = 1e-12
+
+#: A share from 0 to 1, or a rule that finds it.
+Shrinkage: TypeAlias = float | Literal["ledoit_wolf", "oas"]
+
+
+@dataclass(frozen=True)
+class Joint:
+    """What a joint density is made of; what says "auto" is chosen on the folds, with the number of features.
+
+    Parameters
+    ----------
+    covariance : {"shared", "per_class", "auto"}
+        One covariance for all classes, which makes a decision linear in x, or one for each, which makes it
+        quadratic.
+    shrinkage : "auto", "ledoit_wolf", "oas" or float
+        How far covariances are drawn towards the variances within classes, without correlation: a share from
+        0 (never quite: at least 1e-4) to 1 (shared: a diagonal linear discriminant), or the rule of Ledoit
+        and Wolf or the oracle approximating rule of Chen and others. Where each class has a covariance of its
+        own, a smaller class is drawn further, as by pseudo-rows.
+    search : {"top", "greedy"}
+        Keep the best features by their own divergence, or choose them one after another by what they add to
+        the J of the joint densities, cross-fitted between two halves of the rows.
+    transform : {"auto", "log"} or None
+        Take x as it is, or ``sign(x) log(1 + |x| / u)``, with u the feature's deviation over all rows: so 0
+        stays 0, small values stay nearly as they are, and large ones, of either sign, become logarithms.
+
+    Examples
+    --------
+    >>> from maxdisc.joint import Joint
+    >>> Joint(shrinkage=0.2, transform=None)
+    Joint(covariance='shared', shrinkage=0.2, search='top', transform=None)
+    """
+
+    covariance: Literal["shared", "per_class", "auto"] = "shared"
+    shrinkage: float | Literal["auto", "ledoit_wolf", "oas"] = "auto"
+    search: Literal["top", "greedy"] = "top"
+    transform: Literal["auto", "log"] | None = "auto"
+
+    def __post_init__(self) -> None:
+        allowed: dict[str, tuple[Any, ...]] = {
+            "covariance": ("shared", "per_class", "auto"),
+            "search": ("top", "greedy"),
+            "transform": ("auto", "log", None),
+        }
+        for name, values in allowed.items():
+            value = getattr(self, name)
+            if not (value is None or isinstance(value, str)) or value not in values:
+                raise ValueError(f"the {name} of a Joint is {' or '.join(map(repr, values))}, got {value!r}.")
+        share = self.shrinkage
+        number = isinstance(share, numbers.Real) and not isinstance(share, bool)
+        if number:
+            object.__setattr__(self, "shrinkage", float(share))
+        if not (number and 0 <= float(share) <= 1) and share not in ("auto", "ledoit_wolf", "oas"):
+            raise ValueError(
+                "the shrinkage of a Joint is a share from 0 to 1, 'ledoit_wolf', 'oas' or 'auto', "
+                f"got {share!r}."
+            )
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is left to choose."""
+        return "auto" not in (self.covariance, self.shrinkage, self.transform)
+
+
+@dataclass(frozen=True, eq=False)
+class LogTransform:
+    """``sign(x) log(1 + |x| / unit)``: odd, increasing, 0 at 0, linear near it and logarithmic far away.
+
+    Parameters
+    ----------
+    unit : ndarray of shape (D,)
+        Where it turns from the one to the other, for each feature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.joint import LogTransform
+    >>> log = LogTransform(np.array([1.0]))
+    >>> log(np.array([[np.e - 1], [-(np.e - 1)], [0.0]])).ravel()
+    array([ 1., -1.,  0.])
+    """
+
+    unit: Floats
+
+    @classmethod
+    def of(cls, moments: ClassMoments) -> LogTransform:
+        """The unit of each feature is its deviation over all rows; 1 for one that does not vary."""
+        center, sums = moments.centred()
+        cells = np.broadcast_to(moments.cells, center.shape)
+        total = np.maximum(cells.sum(axis=0), np.finfo(np.float64).tiny)
+        level = (cells * center).sum(axis=0) / total
+        variance = (sums[1] + cells * (center - level) ** 2).sum(axis=0) / total
+        return cls(np.where(variance > 0, np.sqrt(variance), 1.0))
+
+    def __call__(self, X: Matrix) -> Matrix:
+        """Transformed values of the same shape, sparse from sparse; NaN stays NaN."""
+        if is_sparse(X):
+            X = canonical(X).astype(np.float64, copy=False)
+            return with_data(X, np.sign(X.data) * np.log1p(np.abs(X.data) / self.unit[X.indices]))
+        values = np.asarray(X, dtype=np.float64)
+        return np.copysign(np.log1p(np.abs(values) / self.unit), values)
+
+    def inverse(self, values: Floats) -> Floats:
+        """The x of transformed values."""
+        return np.copysign(self.unit * np.expm1(np.abs(values)), values)
+
+    def log_slope(self, X: Floats) -> Floats:
+        """Log of the derivative, which turns densities of transformed values into densities of x."""
+        return -np.log(self.unit + np.abs(X))
+
+    def select(self, columns: Integers | Booleans) -> LogTransform:
+        """The transform of some of the features."""
+        return LogTransform(self.unit[columns])
+
+
+@dataclass(frozen=True, eq=False)
+class JointDecision:
+    """The Bayes decision among multivariate Gaussians: linear for one covariance, quadratic for several.
+
+    With ``z = (t(x) - origin) * rate``, a class has the density of mean ``center`` and precision
+    ``tail * (I - factor' factor)``.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (K,)
+        The kept features, best first.
+    origin : ndarray of shape (K,)
+        Their means over all classes.
+    rate : ndarray of shape (K,)
+        One over their deviation within classes; 0 for a feature that says nothing.
+    center : ndarray of shape (C, K)
+        Class means of z.
+    tail : ndarray of shape (G,)
+        Precision where no row of the training data varied: G is 1 for a shared covariance, else C.
+    factor : ndarray of shape (G, R, K)
+        Orthogonal rows, shorter than 1.
+    log_prior : ndarray of shape (C,)
+        Log class probabilities; ``-inf`` for a class that cannot be.
+    unit : ndarray of shape (K,), optional
+        Of the :class:`LogTransform`; without it features are taken as they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.joint import JointDecision
+    >>> decision = JointDecision(
+    ...     np.array([0]), np.zeros(1), np.ones(1), np.array([[-1.0], [1.0]]), np.ones(1),
+    ...     np.zeros((1, 1, 1)), np.log([0.5, 0.5]),
+    ... )
+    >>> odds = decision.scores(np.array([[-3.0], [0.25]])) @ [-1, 1]
+    >>> odds
+    array([-6. ,  0.5])
+    """
+
+    columns: Integers
+    origin: Floats
+    rate: Floats
+    center: Floats
+    tail: Floats
+    factor: Floats
+    log_prior: Floats
+    unit: Floats | None = None
+
+    @property
+    def n_classes(self) -> int:
+        """C, the number of classes."""
+        return len(self.center)
+
+    @property
+    def shared(self) -> bool:
+        """Whether all classes have one covariance."""
+        return len(self.tail) == 1
+
+    @cached_property
+    def lengths(self) -> Floats:
+        """Squared lengths of the factor's rows, shape (G, R)."""
+        return np.einsum("grk,grk->gr", self.factor, self.factor)
+
+    @cached_property
+    def weights(self) -> Floats:
+        """For a shared covariance: what z is multiplied with, shape (C, K)."""
+        return self._times(self.center, 0)
+
+    @cached_property
+    def constant(self) -> Floats:
+        """Half the log determinants of the precisions, over the features that say something, shape (G,)."""
+        telling = np.count_nonzero(self.rate)
+        return 0.5 * (telling * np.log(self.tail) + np.log1p(-self.lengths).sum(axis=1))
+
+    def _times(self, z: Floats, group: int) -> Floats:
+        """Rows (n, K) times a precision."""
+        factor = self.factor[group]
+        return self.tail[group] * (z - (z @ factor.T) @ factor)
+
+    def apart(self, sparse: bool) -> Booleans:  # noqa: ARG002  # dense or not, all are looked at together
+        """The features that cannot be scored cell by cell: all, since they are weighed together."""
+        return np.ones(len(self.columns), dtype=np.bool_)
+
+    def between(self, pair: Integers) -> JointDecision:
+        """The decision among some of the classes."""
+        groups = np.zeros(1, dtype=np.intp) if self.shared else pair
+        return replace(
+            self,
+            center=self.center[pair],
+            tail=self.tail[groups],
+            factor=self.factor[groups],
+            log_prior=self.log_prior[pair],
+        )
+
+    def first(self, size: int) -> JointDecision:
+        """The decision that keeps only the ``size`` best of these features."""
+        return self.marginal(np.arange(min(size, len(self.columns))))
+
+    def marginal(self, kept: Integers) -> JointDecision:
+        """The decision by some of the features: the others are integrated out."""
+        loadings = (self.factor / np.sqrt(1 - self.lengths)[:, :, None])[:, :, kept]
+        spread, directions = np.linalg.eigh(loadings @ np.swapaxes(loadings, 1, 2))
+        length = np.maximum(spread, 0.0)
+        factor = np.swapaxes(directions, 1, 2) @ loadings / np.sqrt(1 + length)[:, :, None]
+        return replace(
+            self,
+            columns=self.columns[kept],
+            origin=self.origin[kept],
+            rate=self.rate[kept],
+            center=self.center[:, kept],
+            factor=factor[:, -len(kept) :] if len(kept) else factor[:, :0],
+            unit=None if self.unit is None else self.unit[kept],
+        )
+
+    def scores(self, X: Matrix) -> Floats:
+        """Log prior plus evidence, up to what all classes share.
+
+        Parameters
+        ----------
+        X : matrix of shape (N, D)
+            Dense, where NaN is a missing cell, which is integrated out, or sparse.
+
+        Returns
+        -------
+        ndarray of shape (N, C)
+            Scores whose softmax is the posterior.
+        """
+        return np.concatenate(
+            [
+                self._by_pattern(z, lambda part, some: part.log_prior + part._evidence(some), self.n_classes)
+                for z, _ in self._blocks(X)
+            ]
+        )
+
+    def log_base(self, X: Matrix) -> Floats:
+        """What all classes share of the log density of each row, shape (N,)."""
+        out = []
+        for z, values in self._blocks(X):
+            base = self._by_pattern(z, lambda part, some: part._common(some)[:, None], 1)[:, 0]
+            slope = np.zeros(z.shape) + np.log(np.where(self.rate > 0, self.rate, 1.0))
+            if self.unit is not None:
+                slope += LogTransform(self.unit).log_slope(values)
+            slope[:, self.rate == 0] = 0.0
+            out.append(base + np.where(np.isnan(z), 0.0, slope).sum(axis=1))
+        return np.concatenate(out)
+
+    def contributions(self, X: Matrix) -> Floats:
+        """What each kept feature adds to each class's score, shape (N, C, K).
+
+        Shared covariance: its weight times how far it lies beyond half-way to the class mean. Otherwise: its
+        share of the quadratic form, and an even share of the log determinant. 0 for a missing cell.
+        """
+        shape = (self.n_classes, len(self.columns))
+        out = np.empty((X.shape[0], *shape))
+        start = 0
+        for z, _ in self._blocks(X):
+            flat = self._by_pattern(z, self._scattered, shape[0] * shape[1])
+            out[start : start + len(z)] = flat.reshape(-1, *shape)
+            start += len(z)
+        return out
+
+    def sample(self, codes: Integers, rng: np.random.Generator) -> Floats:
+        """Draw the kept features of rows of the classes given, shape (n, K)."""
+        z = rng.normal(size=(len(codes), len(self.columns)))
+        loadings = self.factor / np.sqrt(1 - self.lengths)[:, :, None]
+        for g in range(len(self.tail)):
+            rows = np.arange(len(codes)) if self.shared else np.flatnonzero(codes == g)
+            along = rng.normal(size=(len(rows), self.factor.shape[1]))
+            z[rows] = (z[rows] + along @ loadings[g]) / np.sqrt(self.tail[g])
+        z += self.center[codes]
+        values = self.origin + np.where(self.rate > 0, z / np.where(self.rate > 0, self.rate, 1.0), 0.0)
+        return values if self.unit is None else LogTransform(self.unit).inverse(values)
+
+    def _blocks(self, X: Matrix) -> Iterator[tuple[Floats, Floats]]:
+        """Standardised and plain values of the kept features, some rows at a time."""
+        for rows in blocks(X.shape[0], max(len(self.columns), 1)):
+            values = X[rows][:, self.columns]
+            values = np.asarray(values.toarray() if is_sparse(values) else values, dtype=np.float64)
+            yield self.standardised(values), values
+        if X.shape[0] == 0:
+            yield np.empty((0, len(self.columns))), np.empty((0, len(self.columns)))
+
+    def standardised(self, values: Floats) -> Floats:
+        """Values of the kept features (n, K) in units of their deviation within classes."""
+        if self.unit is not None:
+            values = LogTransform(self.unit)(values)
+        return (values - self.origin) * self.rate
+
+    def _by_pattern(self, z: Floats, answer: Callable[[JointDecision, Floats], Floats], width: int) -> Floats:
+        """Ask the marginal decision of each pattern of missing cells about the rows that have it."""
+        missing = np.isnan(z)
+        some = missing.any(axis=1)
+        out = np.empty((len(z), width))
+        if not some.all():
+            out[~some] = answer(self, z[~some])
+        if some.any():
+            patterns, which = np.unique(missing[some], axis=0, return_inverse=True)
+            rows = np.flatnonzero(some)
+            for p, pattern in enumerate(patterns):
+                these, kept = rows[which.ravel() == p], np.flatnonzero(~pattern)
+                out[these] = answer(replace(self.marginal(kept), columns=kept), z[np.ix_(these, kept)])
+        return out
+
+    def _evidence(self, z: Floats) -> Floats:
+        """Log densities up to what all classes share, shape (n, C)."""
+        if self.shared:
+            return z @ self.weights.T - 0.5 * (self.weights * self.center).sum(axis=1)
+        out = np.empty((len(z), self.n_classes))
+        for c in range(self.n_classes):
+            gap = z - self.center[c]
+            along = gap @ self.factor[c].T
+            out[:, c] = -0.5 * self.tail[c] * ((gap * gap).sum(axis=1) - (along * along).sum(axis=1))
+        return out + self.constant
+
+    def _common(self, z: Floats) -> Floats:
+        """What all classes share of the log density of z, shape (n,)."""
+        base = np.full(len(z), -0.5 * np.log(2 * np.pi) * np.count_nonzero(self.rate))
+        return base + self.constant[0] - 0.5 * (z * self._times(z, 0)).sum(axis=1) if self.shared else base
+
+    def _scattered(self, part: JointDecision, z: Floats) -> Floats:
+        """Contributions of the features of a marginal decision, among all of them, flat."""
+        out = np.zeros((len(z), self.n_classes, len(self.columns)))
+        kept = np.arange(len(self.columns)) if part is self else part.columns
+        out[:, :, kept] = part._contributions(z)
+        return out.reshape(len(z), -1)
+
+    def _contributions(self, z: Floats) -> Floats:
+        if self.shared:
+            return self.weights * (z[:, None] - 0.5 * self.center)
+        telling = self.rate > 0
+        even = self.constant[:, None] * (telling / max(int(np.count_nonzero(telling)), 1))
+        gaps = [z - center for center in self.center]
+        return np.stack([-0.5 * g * self._times(g, c) for c, g in enumerate(gaps)], axis=1) + even
+
+
+@dataclass(frozen=True, eq=False)
+class JointSample:
+    """All that joint densities of some features are made from: class means, and residuals as factors.
+
+    Parameters
+    ----------
+    columns, origin, rate, center, log_prior, unit
+        As of :class:`JointDecision`.
+    weight : ndarray of shape (G,)
+        Weight of the rows behind each factor.
+    factors : tuple of G ndarrays of shape (R, K)
+        ``factor' factor`` is the covariance of z within all classes (G = 1), or within each.
+    by_row : bool
+        Whether the rows of the factors are those of the data, as the rule of Ledoit and Wolf needs them.
+    """
+
+    columns: Integers
+    origin: Floats
+    rate: Floats
+    center: Floats
+    log_prior: Floats
+    weight: Floats
+    factors: tuple[Floats, ...]
+    by_row: bool
+    unit: Floats | None = None
+    _spectra: dict[int, list[_Spectrum]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of_rows(
+        cls,
+        X: Matrix,
+        codes: Integers,
+        weights: Floats,
+        moments: ClassMoments,
+        columns: Integers,
+        per_class: bool = False,
+        prior: Floats | None = None,
+        unit: Floats | None = None,
+    ) -> JointSample:
+        """From rows (N, D) in memory, their classes and weights; a missing cell counts as its class's mean.
+
+        ``moments`` are those of the same rows, and ``X`` is transformed already where there is a ``unit``.
+        """
+        blank = cls._blank(moments, columns, prior, unit)
+        values = X[:, columns]
+        values = np.asarray(values.toarray() if is_sparse(values) else values, dtype=np.float64)
+        residuals = (values - blank.origin) * blank.rate - blank.center[codes]
+        residuals = np.where(np.isnan(residuals), 0.0, residuals) * np.sqrt(weights)[:, None]
+        groups = codes if per_class else np.zeros(len(codes), dtype=np.intp)
+        weight = moments.weight if per_class else moments.weight.sum(keepdims=True)
+        root = np.sqrt(np.where(weight > 0, weight, 1.0))
+        factors = [residuals[groups == g] / root[g] for g in range(len(weight))]
+        return replace(blank, weight=weight, factors=_as_observed(factors, moments, blank), by_row=True)
+
+    @classmethod
+    def of_products(
+        cls,
+        products: ClassProducts,
+        moments: ClassMoments,
+        columns: Integers,
+        prior: Floats | None = None,
+        unit: Floats | None = None,
+    ) -> JointSample:
+        """From the products of just these columns (in this order): for more rows than features."""
+        blank = cls._blank(moments, columns, prior, unit)
+        weight = products.weight if products.per_class else products.weight.sum(keepdims=True)
+        scatter = products.within() * blank.rate[:, None] * blank.rate
+        variances, directions = np.linalg.eigh(scatter / np.where(weight > 0, weight, 1.0)[:, None, None])
+        factors = list(np.sqrt(np.maximum(variances, 0.0))[:, :, None] * np.swapaxes(directions, 1, 2))
+        return replace(blank, weight=weight, factors=_as_observed(factors, moments, blank), by_row=False)
+
+    @classmethod
+    def _blank(
+        cls, moments: ClassMoments, columns: Integers, prior: Floats | None, unit: Floats | None
+    ) -> JointSample:
+        marginal = LinearDecision.of(Gaussian(), moments, POOLED, columns, prior)
+        precision = -2 * marginal.weights[1]
+        telling = precision[0] > 0
+        rate = np.sqrt(np.where(telling, precision[0], 0.0))
+        seen = moments.weight > 0
+        means = moments.means()[:, columns]
+        cells = np.broadcast_to(moments.cells, moments.sums.shape[1:])[:, columns]
+        share = cells / np.where(cells.sum(axis=0) > 0, cells.sum(axis=0), 1.0)
+        heaviest = means[int(np.argmax(moments.weight))]
+        origin = heaviest + (share * (means - heaviest)).sum(axis=0)
+        center = np.where((cells > 0) & seen[:, None], (means - origin) * rate, 0.0)
+        return cls(
+            np.asarray(columns),
+            origin,
+            rate,
+            center,
+            marginal.log_prior,
+            np.zeros(0),
+            (),
+            False,
+            None if unit is None else unit[columns],
+        )
+
+    def _spectrum(self, size: int) -> list[_Spectrum]:
+        """Variances and directions of each factor's first columns: one decomposition for all shrinkages."""
+        if size not in self._spectra:
+            self._spectra[size] = [_Spectrum.of(factor[:, :size]) for factor in self.factors]
+        return self._spectra[size]
+
+    def decision(self, size: int, shrinkage: Shrinkage) -> JointDecision:
+        """The decision by the first features, its covariances shrunk."""
+        spectra = self._spectrum(size)
+        shares, lengths = self._shrunk(size, shrinkage)
+        rank = max([1, *(len(length) for length in lengths)])
+        factor = np.zeros((len(spectra), rank, size))
+        for out, spectrum, length in zip(factor, spectra, lengths, strict=True):
+            out[: len(length)] = np.sqrt(length)[:, None] * spectrum.directions
+        return JointDecision(
+            self.columns[:size],
+            self.origin[:size],
+            self.rate[:size],
+            self.center[:, :size],
+            1 / shares,
+            factor,
+            self.log_prior,
+            None if self.unit is None else self.unit[:size],
+        )
+
+    def scores(self, z: Floats, size: int, shrinkages: Sequence[Shrinkage]) -> Iterator[Floats]:
+        """For each shrinkage, the scores (n, C) of rows of z: what its decision gives, without making it."""
+        z, center = z[:, :size], self.center[:, :size]
+        along = [(z @ s.directions.T, center @ s.directions.T) for s in self._spectrum(size)]
+        if len(along) == 1:
+            ((rows, classes),) = along
+            products, squares = z @ center.T, (center**2).sum(axis=1)
+            for shrinkage in shrinkages:
+                shares, (length,) = self._shrunk(size, shrinkage)
+                half = 0.5 * (squares - classes**2 @ length)
+                yield self.log_prior + (products - (rows * length) @ classes.T - half) / shares[0]
+            return
+        telling = np.count_nonzero(self.rate[:size])
+        gaps = np.stack([((z - m) ** 2).sum(axis=1) for m in center], axis=1)
+        apart = [(rows - classes[c]) ** 2 for c, (rows, classes) in enumerate(along)]
+        for shrinkage in shrinkages:
+            shares, lengths = self._shrunk(size, shrinkage)
+            inside = np.stack([a @ length for a, length in zip(apart, lengths, strict=True)], axis=1)
+            volume = np.array([np.log1p(-length).sum() for length in lengths]) - telling * np.log(shares)
+            yield self.log_prior + 0.5 * (volume - (gaps - inside) / shares)
+
+    def _shrunk(self, size: int, shrinkage: Shrinkage) -> tuple[Floats, list[Floats]]:
+        """The share of each group, and the squared lengths of the rows of its decision's factor."""
+        spectra = self._spectrum(size)
+        shares = np.array([self._share(g, s, size, shrinkage) for g, s in enumerate(spectra)])
+        whole = [(1 - share) * s.variances for s, share in zip(spectra, shares, strict=True)]
+        return shares, [w / (w + share) for w, share in zip(whole, shares, strict=True)]
+
+    def _share(self, group: int, spectrum: _Spectrum, size: int, shrinkage: Shrinkage) -> float:
+        weight = float(self.weight[group])
+        if weight == 0:
+            return 1.0
+        if shrinkage == "oas":
+            share = _oas(spectrum.variances, size, weight)
+        elif shrinkage == "ledoit_wolf":
+            if not self.by_row:
+                raise ValueError(
+                    "shrinkage='ledoit_wolf' needs the rows in memory, and not more than "
+                    "a few thousand: use 'oas', 'auto' or a number."
+                )
+            norms = (self.factors[group][:, :size] ** 2).sum(axis=1)
+            share = _ledoit_wolf(spectrum.variances, norms, size, weight)
+        elif len(self.factors) == 1 or shrinkage == 1:
+            share = float(shrinkage)
+        else:
+            # As many pseudo-rows for each class as make this share of a class of average weight.
+            pseudo = shrinkage / (1 - shrinkage) * float(self.weight[self.weight > 0].mean())
+            share = pseudo / (weight + pseudo)
+        return min(max(share, LEAST_SHRINKAGE), 1.0)
+
+
+def _as_observed(factors: list[Floats], moments: ClassMoments, blank: JointSample) -> tuple[Floats, ...]:
+    """Factors with the variances of the observed cells, which missing ones, at their means, made smaller."""
+    if moments.observed is None:
+        return tuple(factors)
+    sums, cells = moments.centred()[1][1, :, blank.columns].T, moments.observed[:, blank.columns]
+    if len(factors) == 1:
+        sums, cells = sums.sum(axis=0, keepdims=True), cells.sum(axis=0, keepdims=True)
+    due = ratio(sums, cells) * blank.rate**2
+    return tuple(
+        factor * np.sqrt(ratio(variance, (factor**2).sum(axis=0)))
+        for factor, variance in zip(factors, due, strict=True)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Spectrum:
+    """Variances (R,) and the directions that have them (R, K), of ``factor' factor``."""
+
+    variances: Floats
+    directions: Floats
+
+    @classmethod
+    def of(cls, factor: Floats) -> _Spectrum:
+        n, size = factor.shape
+        if n == 0 or size == 0:
+            return cls(np.zeros(0), np.zeros((0, size)))
+        few = n <= size
+        variances, directions = np.linalg.eigh(factor @ factor.T if few else factor.T @ factor)
+        kept = variances > ROUNDING * max(float(variances[-1]), np.finfo(np.float64).tiny)
+        variances, directions = variances[kept], directions[:, kept].T
+        if few:
+            directions = directions @ factor / np.sqrt(variances)[:, None]
+        return cls(variances, directions)
+
+
+def _oas(variances: Floats, size: int, n: float) -> float:
+    """The oracle approximating shrinkage of Chen, Wiesel, Eldar and Hero (2010)."""
+    level, square = variances.sum() / size, (variances**2).sum() / size**2
+    below = (n + 1) * (square - level**2 / size)
+    return 1.0 if below <= 0 else float(min((square + level**2) / below, 1.0))
+
+
+def _ledoit_wolf(variances: Floats, norms: Floats, size: int, n: float) -> float:
+    """The shrinkage of Ledoit and Wolf (2004), from variances and the squared lengths of the rows / n."""
+    level, square = variances.sum() / size, (variances**2).sum()
+    distance = (square - size * level**2) / size
+    noise = min((n * (norms**2).sum() - square) / (size * n), distance)
+    return 1.0 if distance <= 0 else float(noise / distance)
+
+
+@dataclass(frozen=True, eq=False)
+class JointTrial:
+    """Every shrinkage of a joint model, tried on held-out rows.
+
+    Parameters
+    ----------
+    sample : JointSample
+        Of the training rows.
+    shrinkages : sequence of float or str
+        What is tried.
+    trusts : sequence of float
+        By which scores are multiplied before their log-loss is taken: joint densities of many features are
+        too sure of themselves, each in its own degree.
+    """
+
+    sample: JointSample
+    shrinkages: Sequence[Shrinkage]
+    trusts: Sequence[float] = (1.0,)
+
+    def swept(
+        self, X: Matrix, labels: npt.NDArray[Any], weights: Floats, sizes: Integers, rows: Integers
+    ) -> Sweep:
+        """What each shrinkage gets right with the first so many features.
+
+        Counts have the shape (shrinkages, sizes), losses (trusts, shrinkages, sizes). A missing cell counts
+        as the mean over all classes here.
+        """
+        shape = (len(self.shrinkages), len(sizes))
+        result = Sweep(np.zeros(shape), np.zeros((len(self.trusts), *shape)), 0.0, 0.0)
+        columns = self.sample.columns[: int(sizes[-1])]
+        for block in blocks(len(rows), max(len(columns), 2 * result.correct.size * len(self.sample.center))):
+            some = rows[block]
+            values = X[some][:, columns]
+            values = np.asarray(values.toarray() if is_sparse(values) else values, dtype=np.float64)
+            z = (values - self.sample.origin[: len(columns)]) * self.sample.rate[: len(columns)]
+            z = np.where(np.isnan(z), 0.0, z)
+            of_sizes = [list(self.sample.scores(z, int(size), self.shrinkages)) for size in sizes]
+            scores = np.stack([np.stack(of_size) for of_size in of_sizes], axis=1)
+            losses = [counted(trust * scores, labels[some], weights[some]) for trust in self.trusts]
+            correct, loss = losses[-1][0], np.stack([loss for _, loss in losses])
+            w = weights[some] if labels.ndim == 1 else weights[some] * labels[some].sum(axis=1)
+            result = result + Sweep(correct, loss, float(w.sum()), float(w @ w))
+        return result
+
+
+def forward_search(
+    covariance: Floats, left: Floats, right: Floats, prior: Floats, n_steps: int
+) -> tuple[Integers, Floats]:
+    """Choose features one after another by what they add to J, the divergence of joint densities.
+
+    For one covariance S and class means m about their mean, J is ``trace(S^-1 B)``, with B the sum over
+    classes of ``prior m m'``. Cross-fitted: S and one m from some rows (they give the directions), the other
+    m from other rows (they measure it); J is then the mean over such pairs.
+
+    Parameters
+    ----------
+    covariance : ndarray of shape (H, P, P)
+        Positive definite, for each pair.
+    left, right : ndarray of shape (H, C, P)
+        Class means.
+    prior : ndarray of shape (C,)
+        Class probabilities.
+    n_steps : int
+        How many features to choose at most; it stops where none adds anything.
+
+    Returns
+    -------
+    order : ndarray of shape (n,)
+        Positions of the chosen features.
+    divergence : ndarray of shape (n,)
+        J of the first 1, 2, ..., n of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.joint import forward_search
+    >>> S = np.array([[[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 1.0]]])
+    >>> means = np.array([[[1.0, 0.9, 0.5], [-1.0, -0.9, -0.5]]])
+    >>> order, divergence = forward_search(S, means, means, np.array([0.5, 0.5]), 3)
+    >>> order, divergence.round(2)
+    (array([0, 2]), array([1.  , 1.25]))
+    """
+    n_pairs, n_features = covariance.shape[:2]
+    n_steps = min(n_steps, n_features)
+    variance = np.einsum("hpp->hp", covariance).copy()
+    least = ROUNDING * variance
+    root = np.sqrt(prior)[:, None]
+    left, right = (root * (means - np.tensordot(means, prior, (1, 0))[:, None]) for means in (left, right))
+    rows = np.empty((n_pairs, n_steps, n_features))  # of the Cholesky factor, of all candidates
+    free = np.ones(n_features, dtype=np.bool_)
+    order: list[int] = []
+    reached: list[float] = []
+    for step in range(n_steps):
+        solid = free & (variance > least).all(axis=0)
+        gains = (left * right).sum(axis=1) / np.where(solid, variance, 1.0)
+        gain = np.where(solid, gains.mean(axis=0), -np.inf)
+        best = int(np.argmax(gain))
+        if not gain[best] > ROUNDING:
+            break
+        scale = np.sqrt(variance[:, best])[:, None]
+        before = (rows[:, None, :step, best] @ rows[:, :step])[:, 0]
+        row = rows[:, step] = (covariance[:, best] - before) / scale
+        left -= (left[:, :, best] / scale)[:, :, None] * row[:, None]
+        right -= (right[:, :, best] / scale)[:, :, None] * row[:, None]
+        variance -= row**2
+        free[best] = False
+        order.append(best)
+        reached.append((reached[-1] if reached else 0.0) + float(gain[best]))
+    return np.array(order, dtype=np.intp), np.array(reached)
+
+
+def cross_fitted_order(
+    first: ClassProducts, second: ClassProducts, shrinkage: float, n_steps: int
+) -> Integers:
+    """Positions chosen by :func:`forward_search`, directions from one half of the rows, J on the other.
+
+    Parameters
+    ----------
+    first, second : ClassProducts
+        Of the same features, over the two halves; products of all classes together.
+    shrinkage : float
+        Of the halves' correlations.
+    n_steps : int
+        How many features at most.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Best first; none where a half has no rows.
+    """
+    halves = (first, second)
+    if not all(half.weight.sum() > 0 for half in halves):
+        return np.zeros(0, dtype=np.intp)
+    total = first + second
+    within = np.einsum("pp->p", total.within()[0]) / total.weight.sum()
+    rate = np.where(within > 0, 1 / np.sqrt(np.where(within > 0, within, 1.0)), 0.0)
+    share = max(shrinkage, LEAST_SHRINKAGE)
+    covariances, means = [], []
+    for half in halves:
+        correlation = half.within()[0] * rate[:, None] * rate / half.weight.sum()
+        covariances.append((1 - share) * correlation + share * np.eye(len(rate)))
+        # A class that this half lacks lies at the mean, where it adds nothing.
+        m = (half.means() - total.origin) * rate
+        level = (half.weight @ m) / half.weight.sum()
+        means.append(np.where(half.weight[:, None] > 0, m - level, 0.0))
+    prior = total.weight / total.weight.sum()
+    return forward_search(np.stack(covariances), np.stack(means), np.stack(means[::-1]), prior, n_steps)[0]
