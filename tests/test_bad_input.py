@@ -97,8 +97,8 @@ CASES = {
         "flat smoothing target",
     ),
     "structure": (
-        lambda: MaxDiscClassifier(structure="joint").fit(X, y),
-        "structure='joint' is not available",
+        lambda: MaxDiscClassifier(structure="both").fit(X, y),
+        "structure must be 'independent', 'joint' or a Joint",
     ),
     "evidence": (
         lambda: MaxDiscClassifier(evidence="calibrated").fit(X, y),
