@@ -12,7 +12,7 @@ rule of the counting measure, which is exact for short blocks.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -35,7 +35,7 @@ TOLERANCE = 1e-8
 #: What the iterations aim at.
 AIM = 1e-12
 #: Shares of an inner density's moments that are mixed into moments on the boundary: the first that helps.
-SHARES = (1e-6, 1e-4, 1e-2, 1.0)
+SHARES = (1e-9, 1e-6, 1e-4, 1e-2, 1.0)
 #: From so many problems of powers on, compiled code is worth loading.
 MANY_PROBLEMS = 256
 
@@ -264,6 +264,8 @@ class Panels(NamedTuple):
     #: Integral and roughness, in units of the largest value.
     mass: Floats
     rough: Floats
+    #: Log of the largest sum of squared statistics: they are integrated too, and may be large where mass is small.
+    weight: Floats
     #: Values at the nodes in that unit times weights, (P, n); statistics, (P, L + 1, n); points, (P, n).
     values: Floats
     statistics: Floats
@@ -306,7 +308,8 @@ def _made(problem: Problem, theta: Floats, basis: Basis | None, places: tuple[In
     rough = size * np.abs(np.einsum("pn,pnk->pk", values, rule.tails[row])).max(axis=1)
     values = values * rule.weights[row] * size[:, None]
     bound = np.where(np.isfinite(top), top + climb[:, 0], -np.inf)
-    return Panels(*places, top, bound, values.sum(axis=1), rough, values, statistics, nodes.x)
+    weight = np.log1p(np.minimum(np.abs(statistics[:, :-1]).max(axis=(1, 2)), 1e150) ** 2)
+    return Panels(*places, top, bound, values.sum(axis=1), rough, weight, values, statistics, nodes.x)
 
 
 def _first_places(problem: Problem, start: Floats) -> tuple[Integers, Floats, Floats, Integers]:
@@ -354,8 +357,9 @@ class Integrals:
     mean: Floats
     magnitude: Floats
     covariance: Floats
-    #: Mean of the log base measure, (M,).
+    #: Mean of the log base measure, (M,), and the statistics where the integrand is largest, (L, M).
     base: Floats
+    peak: Floats
     panels: Panels
     #: Probability of every node, (P, n).
     probability: Floats
@@ -366,12 +370,14 @@ def _integrate(problem: Problem, theta: Floats, start: Floats, basis: Basis | No
     n = theta.shape[1]
     panels = _made(problem, theta, basis, _first_places(problem, start))
     for _ in range(80):
-        top = np.full(n, -np.inf)
-        np.maximum.at(top, panels.owner, panels.top)
-        share = np.exp(panels.top - top[panels.owner])
-        total = np.bincount(panels.owner, panels.mass * share, n)
-        split = panels.bound > top[panels.owner] - LOST
-        split &= (panels.rough * share > ROUGH * total[panels.owner]) | (panels.top < top[panels.owner] - LOST)
+        top, share, total = _shares(panels, panels.top, n)
+        high, heavy_share, heavy = _shares(panels, panels.top + panels.weight, n)
+        # What neither has mass nor adds to a square is left alone, also between the nodes.
+        depth, heavy_depth = panels.bound - top[panels.owner], panels.bound + panels.weight - high[panels.owner]
+        split = (depth > -LOST) | (heavy_depth > -LOST)
+        unseen = (panels.top < top[panels.owner] - LOST) & (heavy_share < np.exp(-LOST))
+        rough = panels.rough * share > ROUGH * total[panels.owner]
+        split &= unseen | rough | (panels.rough * heavy_share > ROUGH * heavy[panels.owner])
         if problem.support.lattice:
             split &= panels.level > 4
         else:
@@ -389,11 +395,12 @@ def _integrate(problem: Problem, theta: Floats, start: Floats, basis: Basis | No
     atoms = np.asarray(problem.support.atoms, dtype=np.float64)
     if len(atoms):
         panels = panels + _atoms(problem, theta, basis, atoms)
-        top = np.full(n, -np.inf)
-        np.maximum.at(top, panels.owner, panels.top)
-        share = np.exp(panels.top - top[panels.owner])
-        total = np.bincount(panels.owner, panels.mass * share, n)
+        top, share, total = _shares(panels, panels.top, n)
     probability = panels.values * (share / total[panels.owner])[:, None]
+    highest = np.zeros(n, dtype=np.intp)
+    at_top = np.flatnonzero(panels.top == top[panels.owner])
+    highest[panels.owner[at_top]] = at_top
+    peak = panels.statistics[highest, :-1, panels.values[highest].argmax(axis=1)].T
     # Statistics may be beyond all squares where there is no mass.
     panels = panels._replace(statistics=np.where(probability[:, None] > 0, panels.statistics, 0.0))
     each = np.einsum("pln,pn->lp", panels.statistics, probability)
@@ -406,8 +413,17 @@ def _integrate(problem: Problem, theta: Floats, start: Floats, basis: Basis | No
         covariance = np.zeros((n, len(theta), len(theta)))
         np.add.at(covariance, panels.owner, products)
         return Integrals(
-            top + np.log(total), mean[:-1], magnitude, covariance, mean[-1], panels, probability
+            top + np.log(total), mean[:-1], magnitude, covariance, mean[-1], peak, panels, probability
         )
+
+
+def _shares(panels: Panels, height: Floats, n: int) -> tuple[Floats, Floats, Floats]:
+    """For each problem the largest height, (n,), each panel's share of it, and the integral in units of it, (n,)."""
+    top = np.full(n, -np.inf)
+    np.maximum.at(top, panels.owner, height)
+    with np.errstate(invalid="ignore"):
+        share = np.nan_to_num(np.exp(height - top[panels.owner]))
+    return top, share, np.bincount(panels.owner, panels.mass * share, n)
 
 
 def _atoms(problem: Problem, theta: Floats, basis: Basis | None, atoms: Floats) -> Panels:
@@ -425,7 +441,7 @@ def _atoms(problem: Problem, theta: Floats, basis: Basis | None, atoms: Floats) 
     values[:, 0] = 1.0
     one, zero = np.ones(len(owner)), np.zeros(len(owner))
     level = np.zeros_like(owner)
-    return Panels(owner, points[:, 0], zero, level, top, top, one, zero, values, statistics, points)
+    return Panels(owner, points[:, 0], zero, level, top, top, one, zero, zero, values, statistics, points)
 
 
 # ---------------------------------------------------------------------------------------------- where to begin
@@ -507,14 +523,15 @@ class _Dual(NamedTuple):
     start: Floats | None
     basis: Callable[[Integers], Basis] | None
 
-    def at(self, theta: Floats, which: Integers) -> tuple[Floats, Floats, Floats, Floats]:
-        """Values (m,), gradients (L, m), covariances (m, L, L) and residuals (m,) of some problems."""
+    def at(self, theta: Floats, which: Integers) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """Values (m,), gradients (L, m), covariances (m, L, L), residuals (m,) and peaks (L, m) of some problems."""
         found = self.integrals(theta, which)
         error = found.mean - self.targets[:, which]
         value = found.log_partition - (theta * self.targets[:, which]).sum(axis=0)
         with np.errstate(all="ignore"):
             residual = (np.abs(error) / np.maximum(found.magnitude, 1e-300)).max(axis=0)
-        return value, error, found.covariance, np.where(np.isfinite(residual), residual, np.inf)
+        residual = np.where(np.isfinite(residual), residual, np.inf)
+        return value, error, found.covariance, residual, found.peak
 
     def integrals(self, theta: Floats, which: Integers) -> Integrals:
         start = _densest(self.problem, theta) if self.start is None else self.start[which]
@@ -538,32 +555,54 @@ def _newton(dual: _Dual, theta: Floats, max_iter: int) -> tuple[Floats, Floats, 
     theta = theta.copy()
     n = theta.shape[1]
     n_iter = np.ones(n, dtype=np.intp)
-    value, error, covariance, residual = dual.at(theta, np.arange(n))
-    length = np.ones(n)
+    value, error, covariance, residual, _ = dual.at(theta, np.arange(n))
+    length, step, slope = np.ones(n), _newton_step(error, covariance), np.zeros(n)
+    slope = (error * step).sum(axis=0)
+    turned, stalled = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.intp)
     active = np.flatnonzero((residual > AIM) & np.isfinite(value))
-    stalled = np.zeros(n, dtype=np.intp)
     for _ in range(max_iter):
         if len(active) == 0:
             break
-        step = _newton_step(error[:, active], covariance[active])
-        slope = (error[:, active] * step).sum(axis=0)
-        trial = theta[:, active] + length[active] * step
-        now, wrong, spread, left = dual.at(trial, active)
+        trial = theta[:, active] + length[active] * step[:, active]
+        now, wrong, spread, left, peak = dual.at(trial, active)
         n_iter[active] += 1
         rounding = 1e-13 * (1 + np.abs(value[active]))
         with np.errstate(invalid="ignore"):
-            lower = now <= value[active] + 1e-4 * length[active] * slope + rounding
+            lower = now <= value[active] + 1e-4 * length[active] * slope[active] + rounding
         # Where values differ by rounding alone, the error of the moments decides.
-        flat = np.abs(slope) < 1e-10 * (1 + np.abs(value[active]))
-        accepted = np.isfinite(now) & np.isfinite(left) & np.where(flat, left < residual[active], lower)
-        stalled[active] = np.where(accepted & (left < 0.5 * residual[active]), 0, stalled[active] + 1)
-        moved = active[accepted]
-        theta[:, moved], value[moved] = trial[:, accepted], now[accepted]
-        error[:, moved], covariance[moved], residual[moved] = wrong[:, accepted], spread[accepted], left[accepted]
-        length[active] = np.where(accepted, np.minimum(1.0, 4 * length[active]), length[active] / 4)
+        flat = np.abs(slope[active]) < 1e-10 * (1 + np.abs(value[active]))
+        good = np.isfinite(now) & np.isfinite(left) & np.where(flat, left < residual[active], lower)
+        stalled[active] = np.where(good & (left < 0.5 * residual[active]), 0, stalled[active] + 1)
+        moved, stuck = active[good], active[~good]
+        theta[:, moved], value[moved] = trial[:, good], now[good]
+        error[:, moved], covariance[moved], residual[moved] = wrong[:, good], spread[good], left[good]
+        step[:, moved] = _newton_step(error[:, moved], covariance[moved])
+        slope[moved] = (error[:, moved] * step[:, moved]).sum(axis=0)
+        turned[moved], length[moved] = False, np.minimum(1.0, 4 * length[moved])
+        aside, along = _turned(
+            step[:, stuck], error[:, stuck], covariance[stuck], peak[:, ~good] - error[:, stuck] - dual.targets[:, stuck]
+        )
+        turn = ~turned[stuck] & (along < 0.1 * slope[stuck])
+        step[:, stuck[turn]], slope[stuck[turn]] = aside[:, turn], along[turn]
+        length[stuck] = np.where(turn, 1.0, length[stuck] / 4)
+        turned[stuck] |= turn
         finished = (residual[active] <= AIM) | ((residual[active] <= 1e-10) & (stalled[active] > 2))
         active = active[~finished & (length[active] > 1e-12)]
     return theta, residual, n_iter
+
+
+def _turned(step: Floats, error: Floats, covariance: Floats, peak: Floats) -> tuple[Floats, Floats]:
+    """Steps that leave alone the height of a peak, and their slopes; 0 if a step does not raise it.
+
+    Far away, where there is no mass, the Hessian knows nothing of a peak that a step will raise there.
+    """
+    with np.errstate(all="ignore"):
+        rise = (peak * step).sum(axis=0)
+        away = -_newton_step(peak, covariance)
+        aside = step - away * (rise / (peak * away).sum(axis=0))
+        slope = (aside * error).sum(axis=0)
+    sane = (rise > 0) & np.isfinite(aside).all(axis=0) & np.isfinite(slope)
+    return np.where(sane, aside, 0.0), np.where(sane, slope, 0.0)
 
 
 def _fixed_nodes(dual: _Dual, theta: Floats) -> tuple[Floats, Floats, Integers]:
@@ -687,6 +726,27 @@ class _Scaled(NamedTuple):
         ]
         return cls(center, scale, np.stack(moved))
 
+    @classmethod
+    def around(cls, support: Support, natural: Floats, start: Floats) -> _Scaled:
+        """About where the densities of these parameters are largest, in a unit in which no term varies much more."""
+        order = np.arange(1.0, len(natural) + 1)[:, None]
+        with np.errstate(divide="ignore", over="ignore"):
+            scale = (np.abs(natural) ** (-1 / order)).min(axis=0)
+        scale = np.clip(scale, 1e-30, min(support.high - support.low, 1e30))
+        if support.lattice:
+            return cls(np.full(start.shape, support.low), np.ones(start.shape), natural)
+        return cls(_nodes(support, start).x, scale, natural)
+
+    def raw(self, mean: Floats) -> Floats:
+        """Means of the powers of x from those of the powers of z."""
+        powers = [np.ones(self.center.shape), *mean]
+        return np.stack(
+            [
+                sum(comb(k, j) * self.center ** (k - j) * self.scale**j * powers[j] for j in range(k + 1))
+                for k in range(1, len(powers))
+            ]
+        )
+
     def basis(self, which: Integers) -> Basis:
         center, scale = self.center[which], self.scale[which]
 
@@ -768,6 +828,16 @@ class _Scaled(NamedTuple):
             good &= np.linalg.eigvalsh(unit)[:, 0] > 1e-13
         return good
 
+    def blurred(self, support: Support) -> Booleans:
+        """Where rounding of the raw moments says more of the higher ones about the center than they do.
+
+        So it is next to an end that is not 0. What two moments say is still told by them.
+        """
+        order = len(self.targets)
+        noise = np.finfo(np.float64).eps * (1 + 2 * np.abs(self.center / self.scale)) ** order
+        two = _Scaled(self.center, self.scale, self.targets[:2]).feasible(support) if order > 2 else False
+        return np.asarray(two & (noise > 1e-10 * np.abs(self.targets[-1])))
+
 
 # ---------------------------------------------------------------------------------------------------- solving
 
@@ -816,7 +886,8 @@ def solve(
         raise ValueError("iterative scaling needs a bounded support: use solver='newton'.")
     shape = wanted.shape[1:]
     distinct, inverse = _distinct(wanted.reshape(len(wanted), -1))
-    found = _solved(problem, distinct, solver, max_iter)
+    compiled = problem.powers and solver == "newton" and distinct.shape[1] >= MANY_PROBLEMS
+    found = _solved(problem, distinct, solver, max_iter, compiled)
     return Solution(
         found.natural[:, inverse].reshape(wanted.shape), *(part[inverse].reshape(shape) for part in found[1:])
     )
@@ -833,7 +904,9 @@ def _distinct(columns: Floats) -> tuple[Floats, Integers]:
     return np.ascontiguousarray(distinct), inverse.reshape(-1)
 
 
-def _solved(problem: Problem, targets: Floats, solver: Solver, max_iter: int | None) -> Solution:
+def _solved(
+    problem: Problem, targets: Floats, solver: Solver, max_iter: int | None, compiled: bool
+) -> Solution:
     """All of it for distinct targets, (L, M)."""
     n = targets.shape[1]
     natural, residual, n_iter = np.zeros(targets.shape), np.full(n, np.inf), np.zeros(n, dtype=np.intp)
@@ -841,30 +914,33 @@ def _solved(problem: Problem, targets: Floats, solver: Solver, max_iter: int | N
     lengthy = not problem._bounded_tails and problem.powers and problem.n_statistics % 2 == 1
     feasible = np.ones(n, dtype=np.bool_)
     if problem.powers:
-        feasible = _Scaled.of(problem.support, targets).feasible(problem.support)
+        scaled = _Scaled.of(problem.support, targets)
+        feasible = scaled.feasible(problem.support) | scaled.blurred(problem.support)
     if not lengthy:
         first = np.flatnonzero(feasible)
-        natural[:, first], residual[first], n_iter[first] = _attempt(problem, targets[:, first], solver, max_iter)
+        found = _attempt(problem, targets[:, first], solver, max_iter, compiled)
+        natural[:, first], residual[first], n_iter[first] = found
     status[residual <= TOLERANCE] = Status.SOLVED
     infinite = np.isinf(problem.support.high - problem.support.low)
     if problem.powers and infinite and problem.n_statistics > 1:
-        _take_lower_moments(problem, targets, natural, residual, status, feasible)
+        _take_lower_moments(problem, targets, natural, residual, status, feasible, compiled)
     left = np.flatnonzero(status == Status.NOT_CONVERGED)
     if len(left):
         outside = ~feasible[left]
-        outside[~outside] = _separated(problem, natural[:, left[~outside]], targets[:, left[~outside]])
-        _move_inside(problem, targets, natural, status, left, outside)
+        if not problem.powers:
+            outside = _separated(problem, natural[:, left], targets[:, left])
+        _move_inside(problem, targets, natural, residual, status, left, outside, compiled)
     return Solution(natural, status, n_iter, residual)
 
 
 def _attempt(
-    problem: Problem, targets: Floats, solver: Solver, max_iter: int | None
+    problem: Problem, targets: Floats, solver: Solver, max_iter: int | None, compiled: bool
 ) -> tuple[Floats, Floats, Integers]:
     """Parameters, residuals and numbers of evaluations, whatever they are worth."""
     n = targets.shape[1]
     if n == 0:
         return np.zeros(targets.shape), np.zeros(0), np.zeros(0, dtype=np.intp)
-    if problem.powers and solver == "newton" and n >= MANY_PROBLEMS:
+    if compiled:
         return _compiled(problem, targets, max_iter or 120)
 
     def part(some: slice) -> tuple[Floats, Floats, Integers]:
@@ -904,6 +980,7 @@ def _take_lower_moments(
     residual: Floats,
     status: Integers,
     feasible: Booleans,
+    compiled: bool,
 ) -> None:
     """On unbounded supports, see whether the densities of the lower moments already have too light a tail.
 
@@ -916,7 +993,8 @@ def _take_lower_moments(
         return
     on_line, order = not problem._bounded_tails, problem.n_statistics
     fewer = order - 1 if not on_line or order % 2 == 1 else order - 2
-    lower = _solved(Problem(problem.support, problem.functions[:fewer]), targets[:fewer, left], "newton", None)
+    simpler = Problem(problem.support, problem.functions[:fewer])
+    lower = _solved(simpler, targets[:fewer, left], "newton", None, compiled)
     reduced = np.zeros((order, len(left)))
     reduced[:fewer] = lower.natural
     scaled = _Scaled.of(problem.support, targets[:, left])
@@ -949,32 +1027,143 @@ def _separated(problem: Problem, natural: Floats, targets: Floats) -> Booleans:
 
 
 def _move_inside(
-    problem: Problem, targets: Floats, natural: Floats, status: Integers, left: Integers, outside: Booleans
+    problem: Problem,
+    targets: Floats,
+    natural: Floats,
+    residual: Floats,
+    status: Integers,
+    left: Integers,
+    outside: Booleans,
+    compiled: bool,
 ) -> None:
-    """Mix ever more of a density's moments into moments that no density has, until one has them."""
+    """Mix ever more of a density's moments into moments that no density has, until one has them.
+
+    Moments inside that were only too hard to hit are solved if moving them by less than the tolerance did it.
+    """
     inner = _known_members(problem)[2]
     for share in SHARES:
-        if len(left) == 0:
-            return
-        some = np.ones(len(left), dtype=np.bool_) if share < 1 else outside
-        left, outside = left[some], outside[some]
-        nearest = inner[:, _nearest(inner, targets[:, left])]
-        mixed = (1 - share) * targets[:, left] + share * nearest
+        some = ~outside if share < 1e-8 else np.ones(len(left), dtype=np.bool_) if share < 1 else outside
+        now = left[some]
+        if len(now) == 0:
+            continue
+        mixed = (1 - share) * targets[:, now] + share * inner[:, _nearest(inner, targets[:, now])]
+        sane = np.ones(len(now), dtype=np.bool_)
         if problem.powers:
             sane = _Scaled.of(problem.support, mixed).feasible(problem.support)
-        else:
-            sane = np.ones(len(left), dtype=np.bool_)
-        found, residual = np.zeros(mixed.shape), np.full(len(left), np.inf)
-        found[:, sane], residual[sane], _ = _attempt(problem, mixed[:, sane], "newton", None)
-        done = residual <= TOLERANCE
-        natural[:, left[done]], status[left[done]] = found[:, done], Status.BOUNDARY
-        left, outside = left[~done], outside[~done]
+        found, error = np.zeros(mixed.shape), np.full(len(now), np.inf)
+        found[:, sane], error[sane], _ = _attempt(problem, mixed[:, sane], "newton", 60, compiled)
+        done = error <= TOLERANCE
+        natural[:, now[done]] = found[:, done]
+        away = np.abs(mixed - targets[:, now]) / np.maximum(np.abs(mixed), 1e-300)
+        residual[now[done]] = error[done] + away.max(axis=0)[done]
+        status[now[done]] = Status.BOUNDARY
+        status[now[done & ~outside[some] & (residual[now] <= TOLERANCE)]] = Status.SOLVED
+        keep = np.ones(len(left), dtype=np.bool_)
+        keep[np.flatnonzero(some)[done]] = False
+        left, outside = left[keep], outside[keep]
 
 
 def _nearest(inner: Floats, targets: Floats) -> Integers:
     """Which of the members' means (L, K) is nearest to each target, in units of their spread."""
     scale = np.abs(inner).mean(axis=1, keepdims=True) + 1e-300
     return np.asarray((np.abs(inner[:, :, None] - targets[:, None]) / scale[:, :, None]).sum(axis=0).argmin(axis=0))
+
+
+def _places(low: Floats, high: Floats) -> tuple[Floats, Integers]:
+    """Panels of continuous supports in z that widen away from 0: center, half and level, (M, P, 3), and how many."""
+    steps = 2.0 ** np.r_[np.arange(-2, 7), np.arange(8, 42, 2)]
+    edges = np.clip(np.r_[-steps[::-1], 0.0, steps], low[:, None], high[:, None])
+    for end in (low, high):
+        edges = np.concatenate([edges, np.where(np.isfinite(end), end, 0.0)[:, None]], axis=1)
+    edges = np.sort(np.clip(edges, low[:, None], high[:, None]), axis=1)
+    center, half = (edges[:, 1:] + edges[:, :-1]) / 2, (edges[:, 1:] - edges[:, :-1]) / 2
+    # The real ones first, in their order.
+    order = np.argsort(half <= 0, axis=1, kind="stable")
+    places = np.stack([center, half, np.zeros(half.shape)], axis=2)
+    count = (half > 0).sum(axis=1)
+    return np.take_along_axis(places, order[:, :, None], axis=1)[:, : count.max(initial=1)], count
+
+
+def _kernel_places(
+    support: Support, scaled: _Scaled
+) -> tuple[Floats, Integers, bool, Floats, Floats, Floats, Floats, Floats]:
+    """What the kernels take to integrate: panels, their number, kind, what turns a panel's points into z, and rules."""
+    n = len(scaled.center)
+    if support.lattice:
+        block = np.stack([part.astype(np.float64) for part in _lattice_blocks(support)], axis=1)
+        places, count = np.broadcast_to(block, (n, *block.shape)), np.full(n, len(block))
+        return places, count, True, scaled.center, scaled.scale, *rules(True)
+    places, count = _places(*scaled.ends(support))
+    return np.ascontiguousarray(places), count, False, np.zeros(n), np.ones(n), *rules(False)
+
+
+def _compiled(problem: Problem, targets: Floats, max_iter: int) -> tuple[Floats, Floats, Integers]:
+    """What :func:`_iterated` does for powers by Newton's method, compiled."""
+    from maxdisc.kernels.dual import powers_newton
+
+    n = targets.shape[1]
+    natural, residual, n_iter = np.empty(targets.shape), np.empty(n), np.empty(n, dtype=np.intp)
+
+    def part(some: slice) -> None:
+        scaled = _Scaled.of(problem.support, targets[:, some])
+        size = len(scaled.center)
+        theta, left, count = np.empty((size, len(targets))), np.empty(size), np.empty(size, dtype=np.intp)
+        members = np.ascontiguousarray(scaled.candidates(problem.support).transpose(0, 2, 1))
+        goals = np.ascontiguousarray(scaled.targets.T)
+        begin = _warm(problem.support, scaled)
+        places = _kernel_places(problem.support, scaled)
+        powers_newton(goals, begin, members, *places, 0, size, max_iter, theta, left, count)
+        natural[:, some], residual[some], n_iter[some] = scaled.natural(theta.T), left, count
+
+    in_threads(part, list(blocks(n, 1, 8 * _PROBLEMS_AT_A_TIME)))
+    return natural, residual, n_iter
+
+
+def _warm(support: Support, scaled: _Scaled) -> Floats:
+    """Parameters to begin with."""
+    return np.ascontiguousarray(scaled.candidates(support)[0].T)
+
+
+def expectations(problem: Problem, natural: Floats) -> tuple[Floats, Floats]:
+    """Log normalisers (M,) and means (L, M) of densities with these parameters, (L, M).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.dual import Problem, expectations
+    >>> from maxdisc.functions import moments
+    >>> from maxdisc.support import Support
+    >>> expectations(Problem(Support(0.0), moments(1)), np.array([[-2.0]]))[1].round(12)
+    array([[0.5]])
+    """
+    distinct, inverse = _distinct(natural)
+    n = distinct.shape[1]
+    log_partition, mean = np.empty(n), np.empty(distinct.shape)
+
+    def part(some: slice) -> None:
+        if problem.powers and n >= MANY_PROBLEMS:
+            log_partition[some], mean[:, some] = _compiled_expectations(problem, distinct[:, some])
+        else:
+            found = integrals(problem, distinct[:, some])
+            log_partition[some], mean[:, some] = found.log_partition, found.mean
+
+    in_threads(part, list(blocks(n, 1, _PROBLEMS_AT_A_TIME)))
+    return log_partition[inverse], mean[:, inverse]
+
+
+def _compiled_expectations(problem: Problem, natural: Floats) -> tuple[Floats, Floats]:
+    from maxdisc.kernels.dual import powers_integrals
+
+    support, start = problem.support, _densest(problem, natural)
+    scaled = _Scaled.around(support, natural, start)
+    theta = np.ascontiguousarray(scaled.parameters(natural).T)
+    log_partition, mean = np.empty(len(start)), np.empty(theta.shape)
+    places = _kernel_places(support, scaled)
+    powers_integrals(theta, *places, 0, len(start), log_partition, mean)
+    log_partition += (natural * scaled.center ** np.arange(1.0, len(natural) + 1)[:, None]).sum(axis=0)
+    if not support.lattice:
+        log_partition += np.log(scaled.scale)
+    return log_partition, scaled.raw(mean.T)
 
 
 def integrals(problem: Problem, natural: Floats) -> Integrals:
@@ -989,4 +1178,10 @@ def integrals(problem: Problem, natural: Floats) -> Integrals:
     >>> integrals(Problem(Support(0.0), moments(1)), np.array([[-2.0]])).mean.round(12)
     array([[0.5]])
     """
-    return _integrate(problem, natural, _densest(problem, natural))
+    start = _densest(problem, natural)
+    if not problem.powers:
+        return _integrate(problem, natural, start)
+    scaled = _Scaled.around(problem.support, natural, start)
+    found = _integrate(problem, scaled.parameters(natural), start, scaled.basis(np.arange(len(start))))
+    constant = (natural * scaled.center ** np.arange(1.0, len(natural) + 1)[:, None]).sum(axis=0)
+    return replace(found, log_partition=found.log_partition + constant, mean=scaled.raw(found.mean))
