@@ -190,12 +190,31 @@ class Spline:
         return (self.knot,)
 
 
+@dataclass(frozen=True)
+class Table:
+    """A number for each point of a lattice, the first for ``low``: any base measure on few points.
+
+    Examples
+    --------
+    >>> from maxdisc.functions import Table
+    >>> Table(1.0, (0.5, 0.25))([2.0, 1.0])
+    array([0.25, 0.5 ])
+    """
+
+    low: float
+    values: tuple[float, ...]
+
+    def __call__(self, x: Any) -> Any:
+        at = np.rint(np.asarray(x) - self.low).astype(np.intp)
+        return np.asarray(self.values)[np.clip(at, 0, len(self.values) - 1)]
+
+
 #: The highest moment there is a shorthand for.
 MOST_MOMENTS = 6
 #: Every function that a model file can hold.
 FUNCTIONS: dict[str, type] = {
     kind.__name__: kind
-    for kind in (Power, LogAbove, LogBelow, Deviation, Indicator, Cosine, Sine, Spline)
+    for kind in (Power, LogAbove, LogBelow, Deviation, Indicator, Cosine, Sine, Spline, Table)
 }
 
 
@@ -213,8 +232,8 @@ def moments(count: int) -> tuple[Power, ...]:
     return tuple(Power(order) for order in range(1, count + 1))
 
 
-def spelled(function: FeatureFunction) -> tuple[str, list[float]] | None:
+def spelled(function: Any) -> tuple[str, list[Any]] | None:
     """The name and the numbers of a function of this module; None for any other."""
     if FUNCTIONS.get(type(function).__name__) is not type(function):
         return None
-    return type(function).__name__, [getattr(function, f.name) for f in fields(function)]  # type: ignore[arg-type]
+    return type(function).__name__, [getattr(function, f.name) for f in fields(function)]
