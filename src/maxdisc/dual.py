@@ -37,7 +37,7 @@ AIM = 1e-12
 #: Shares of an inner density's moments that are mixed into moments on the boundary: the first that helps.
 SHARES = (1e-9, 1e-6, 1e-4, 1e-2, 1.0)
 #: From so many problems of powers on, compiled code is worth loading.
-MANY_PROBLEMS = 256
+MANY_PROBLEMS = 8
 
 N_NODES = 16
 # Where the logarithm of a density is so far below its top, nothing is left of it.
@@ -136,7 +136,7 @@ class Problem:
             raise ValueError("a lattice needs a finite lower end.")
         if support.low >= support.high:
             raise ValueError(f"{support} has no room for a density.")
-        if self.powers and not self._bounded_tails and len(self.functions) == 1:
+        if self.translates and len(self.functions) == 1:
             raise ValueError("on the line a mean alone has no maximum-entropy density: use moments(2) or more.")
 
     @cached_property
@@ -146,8 +146,9 @@ class Problem:
         return plain and self.functions == moments(len(self.functions))
 
     @property
-    def _bounded_tails(self) -> bool:
-        return bool(np.isfinite(self.support.low) or np.isfinite(self.support.high))
+    def translates(self) -> bool:
+        """Whether the functions are powers on the whole line, so that any origin will do."""
+        return self.powers and bool(np.isinf(self.support.low) and np.isinf(self.support.high))
 
     @property
     def n_statistics(self) -> int:
@@ -266,6 +267,8 @@ class Panels(NamedTuple):
     rough: Floats
     #: Log of the largest sum of squared statistics: they are integrated too, and may be large where mass is small.
     weight: Floats
+    #: What rounding of the exponent makes of the largest value, as a share of it.
+    noise: Floats
     #: Values at the nodes in that unit times weights, (P, n); statistics, (P, L + 1, n); points, (P, n).
     values: Floats
     statistics: Floats
@@ -309,7 +312,10 @@ def _made(problem: Problem, theta: Floats, basis: Basis | None, places: tuple[In
     values = values * rule.weights[row] * size[:, None]
     bound = np.where(np.isfinite(top), top + climb[:, 0], -np.inf)
     weight = np.log1p(np.minimum(np.abs(statistics[:, :-1]).max(axis=(1, 2)), 1e150) ** 2)
-    return Panels(*places, top, bound, values.sum(axis=1), rough, weight, values, statistics, nodes.x)
+    with np.errstate(all="ignore"):
+        terms = np.abs(statistics[:, :-1] * theta.T[owner][:, :, None]).sum(axis=1)
+        noise = 4e-16 * np.nan_to_num(np.take_along_axis(terms, at, axis=1)[:, 0])
+    return Panels(*places, top, bound, values.sum(axis=1), rough, weight, noise, values, statistics, nodes.x)
 
 
 def _first_places(problem: Problem, start: Floats) -> tuple[Integers, Floats, Floats, Integers]:
@@ -376,8 +382,8 @@ def _integrate(problem: Problem, theta: Floats, start: Floats, basis: Basis | No
         depth, heavy_depth = panels.bound - top[panels.owner], panels.bound + panels.weight - high[panels.owner]
         split = (depth > -LOST) | (heavy_depth > -LOST)
         unseen = (panels.top < top[panels.owner] - LOST) & (heavy_share < np.exp(-LOST))
-        rough = panels.rough * share > ROUGH * total[panels.owner]
-        split &= unseen | rough | (panels.rough * heavy_share > ROUGH * heavy[panels.owner])
+        rough = panels.rough / (ROUGH + panels.noise)
+        split &= unseen | (rough * share > total[panels.owner]) | (rough * heavy_share > heavy[panels.owner])
         if problem.support.lattice:
             split &= panels.level > 4
         else:
@@ -385,11 +391,13 @@ def _integrate(problem: Problem, theta: Floats, start: Floats, basis: Basis | No
         if not split.any():
             break
         old = panels.where(split)
+        parts = 2 if problem.support.lattice else 4
+        at = (np.arange(parts) * 2.0 + 1 - parts) / parts
         places = (
-            np.concatenate([old.owner] * 2),
-            np.concatenate([old.center - old.half / 2, old.center + old.half / 2]),
-            np.concatenate([old.half / 2] * 2),
-            np.concatenate([old.level - 1] * 2),
+            np.repeat(old.owner, parts),
+            (old.center[:, None] + old.half[:, None] * at).ravel(),
+            np.repeat(old.half / parts, parts),
+            np.repeat(old.level - 1, parts),
         )
         panels = panels.where(~split) + _made(problem, theta, basis, places)
     atoms = np.asarray(problem.support.atoms, dtype=np.float64)
@@ -441,7 +449,7 @@ def _atoms(problem: Problem, theta: Floats, basis: Basis | None, atoms: Floats) 
     values[:, 0] = 1.0
     one, zero = np.ones(len(owner)), np.zeros(len(owner))
     level = np.zeros_like(owner)
-    return Panels(owner, points[:, 0], zero, level, top, top, one, zero, zero, values, statistics, points)
+    return Panels(owner, points[:, 0], zero, level, top, top, one, zero, zero, zero, values, statistics, points)
 
 
 # ---------------------------------------------------------------------------------------------- where to begin
@@ -469,23 +477,71 @@ def _densest(problem: Problem, theta: Floats) -> Floats:
 
 
 @lru_cache(maxsize=64)
+def _coarse(problem: Problem) -> tuple[Nodes, Floats, Floats]:
+    """A few hundred nodes that all problems share: points, statistics (L + 1, G), log weights (G,).
+
+    In a coordinate in which both ends are far away, equal weights are nearly a Gauss rule.
+    """
+    support = problem.support
+    if not support.lattice:
+        t, statistics = _scan(problem)
+        return _nodes(support, t), statistics, np.log(np.gradient(t))
+    center, half, level = _lattice_blocks(support)
+    rule = rules(True)
+    weights = (2 * half[:, None] * rule.weights[level]).ravel()
+    x = (center[:, None] + half[:, None] * rule.nodes[level]).ravel()[weights > 0]
+    nodes = Nodes(x, x - support.low, support.high - x, np.zeros(x.shape))
+    return nodes, problem.evaluate(nodes), np.log(weights[weights > 0])
+
+
+class _CoarseDual(NamedTuple):
+    """What :class:`_Dual` is, on shared nodes: to begin with."""
+
+    table: Floats
+    log_weights: Floats
+    products: Floats
+    targets: Floats
+
+    @classmethod
+    def of(cls, problem: Problem, targets: Floats) -> _CoarseDual:
+        nodes, statistics, weights = _coarse(problem)
+        atoms = np.asarray(problem.support.atoms, dtype=np.float64)
+        if len(atoms):
+            points = Nodes(atoms, atoms - problem.support.low, problem.support.high - atoms, np.zeros(atoms.shape))
+            statistics = np.concatenate([problem.evaluate(points), statistics], axis=1)
+            weights = np.r_[np.zeros(len(atoms)), weights]
+        usable = np.isfinite(statistics).all(axis=0) & (np.abs(statistics) < 1e140).all(axis=0)
+        table = statistics[:-1, usable]
+        products = (table[:, None] * table).reshape(-1, table.shape[1])
+        return cls(table, (statistics[-1] + weights)[usable], products, targets)
+
+    def at(self, theta: Floats, which: Integers) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """As :meth:`_Dual.at`."""
+        n, targets = len(theta), self.targets[:, which]
+        with np.errstate(all="ignore"):
+            exponent = theta.T @ self.table + self.log_weights
+            top = exponent.max(axis=1)
+            mass = np.exp(exponent - top[:, None])
+            total = mass.sum(axis=1)
+            mass /= total[:, None]
+            mean = self.table @ mass.T
+            second = (self.products @ mass.T).T.reshape(-1, n, n)
+            covariance = second - mean.T[:, :, None] * mean.T[:, None, :]
+            magnitude = np.abs(self.table) @ mass.T
+            residual = (np.abs(mean - targets) / np.maximum(magnitude, 1e-300)).max(axis=0)
+            value = top + np.log(total) - (theta * targets).sum(axis=0)
+        residual = np.where(np.isfinite(residual), residual, np.inf)
+        return value, mean - targets, np.nan_to_num(covariance), residual, self.table[:, exponent.argmax(axis=1)]
+
+
+@lru_cache(maxsize=64)
 def _known_members(problem: Problem) -> tuple[Floats, Floats, Floats]:
     """Members to begin from, for any functions: parameters (L, K), log normalisers (K,) and means (L, K).
 
     Exponentials and Gaussians of many scales, each as near as the functions come to its logarithm.
     """
     support = problem.support
-    if support.lattice:
-        center, half, level = _lattice_blocks(support)
-        rule = rules(True)
-        x = (center[:, None] + half[:, None] * rule.nodes[level]).ravel()
-        weights = (2 * half[:, None] * rule.weights[level]).ravel()
-        nodes = Nodes(x, x - support.low, support.high - x, np.zeros(x.shape))
-        statistics = problem.evaluate(nodes)
-        slope = np.log(np.maximum(weights, 1e-300))
-    else:
-        t, statistics = _scan(problem)
-        nodes, slope = _nodes(support, t), np.log(np.gradient(t))
+    nodes, statistics, slope = _coarse(problem)
     width = support.high - support.low
     scales = (width if np.isfinite(width) else 1.0) * 10.0 ** np.arange(-6, 0.5 if np.isfinite(width) else 6.5, 0.5)
     logs = [np.zeros(nodes.x.shape)] * bool(np.isfinite(width))
@@ -550,7 +606,7 @@ def _newton_step(error: Floats, covariance: Floats) -> Floats:
     return -np.clip(step, -1e300, 1e300)
 
 
-def _newton(dual: _Dual, theta: Floats, max_iter: int) -> tuple[Floats, Floats, Integers]:
+def _newton(dual: _Dual | _CoarseDual, theta: Floats, max_iter: int) -> tuple[Floats, Floats, Integers]:
     """Damped Newton; gives parameters, residuals and numbers of evaluations."""
     theta = theta.copy()
     n = theta.shape[1]
@@ -911,12 +967,12 @@ def _solved(
     n = targets.shape[1]
     natural, residual, n_iter = np.zeros(targets.shape), np.full(n, np.inf), np.zeros(n, dtype=np.intp)
     status = np.full(n, int(Status.NOT_CONVERGED))
-    lengthy = not problem._bounded_tails and problem.powers and problem.n_statistics % 2 == 1
+    odd = problem.translates and problem.n_statistics % 2 == 1
     feasible = np.ones(n, dtype=np.bool_)
     if problem.powers:
         scaled = _Scaled.of(problem.support, targets)
         feasible = scaled.feasible(problem.support) | scaled.blurred(problem.support)
-    if not lengthy:
+    if not odd:
         first = np.flatnonzero(feasible)
         found = _attempt(problem, targets[:, first], solver, max_iter, compiled)
         natural[:, first], residual[first], n_iter[first] = found
@@ -967,10 +1023,19 @@ def _iterated(
         dual = _Dual(problem, targets, None, None)
         members, log_partition, _ = _known_members(problem)
         theta = members[:, (log_partition[:, None] - members.T @ targets).argmin(axis=0)]
+        if solver == "newton":
+            theta = _better(dual, theta, _newton(_CoarseDual.of(problem, targets), theta, 40)[0])
     method = {"newton": _newton, "gis": _by_scaling, "gradient": _by_gradient}[solver]
     usual = {"newton": 120, "gis": 20_000, "gradient": 2_000}[solver]
     theta, residual, n_iter = method(dual, theta, max_iter or usual)
     return theta if scaled is None else scaled.natural(theta), residual, n_iter
+
+
+def _better(dual: _Dual, theta: Floats, other: Floats) -> Floats:
+    """Of two parameters for each problem those at which its dual is lower."""
+    everything = np.arange(theta.shape[1])
+    value, others = dual.at(theta, everything)[0], dual.at(other, everything)[0]
+    return np.where(np.nan_to_num(others, nan=np.inf) < value, other, theta)
 
 
 def _take_lower_moments(
@@ -991,7 +1056,7 @@ def _take_lower_moments(
     left = np.flatnonzero((status == Status.NOT_CONVERGED) & feasible)
     if len(left) == 0:
         return
-    on_line, order = not problem._bounded_tails, problem.n_statistics
+    on_line, order = problem.translates, problem.n_statistics
     fewer = order - 1 if not on_line or order % 2 == 1 else order - 2
     simpler = Problem(problem.support, problem.functions[:fewer])
     lower = _solved(simpler, targets[:fewer, left], "newton", None, compiled)

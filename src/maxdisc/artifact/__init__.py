@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any
 
-from maxdisc.artifact.container import FORMAT, Container, ModelFileError, write
+from maxdisc.artifact.container import Container, ModelFileError, write
 from maxdisc.artifact.describing import Describer
 from maxdisc.artifact.rebuilding import Shelf, Step, rebuilt, require_keys, steps_of
+from maxdisc.artifact.values import format_of
 from maxdisc.writing import atomic_write
 
 __all__ = ["ModelFileError", "describe", "load", "save"]
@@ -67,11 +68,12 @@ def save(
     if about is not None and not isinstance(about, dict):
         raise ModelFileError(f"about must be a dict, got {about!r}.")
     tensors: dict[str, Any] = {}
+    described = Describer(functions or {}, bool(moments), tensors).model(model)
     document = {
-        "format": FORMAT,
+        "format": format_of(described),
         "maxdisc": version("maxdisc"),
         "about": about or {},
-        "model": Describer(functions or {}, bool(moments), tensors).model(model),
+        "model": described,
     }
     with atomic_write(path) as file:
         write(file, tensors, document)

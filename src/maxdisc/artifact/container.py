@@ -20,8 +20,8 @@ import safetensors.numpy
 
 from maxdisc.threads import in_threads
 
-#: The newest format that this version reads, and the one it writes.
-FORMAT = 1
+#: The newest format that this version reads. What the first can say is written in the first.
+FORMAT = 2
 #: The header's entry that holds the document, and the tensor that holds the checksum.
 DOCUMENT, CHECKSUM = "maxdisc", "checksum"
 PIECE = 2**20

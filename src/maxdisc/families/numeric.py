@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from maxdisc.dual import Problem, Status, draw, expectations, integrals, known_mean, nearest_point, solve
 from maxdisc.families.family import Family
+from maxdisc.families.gaussian import Gaussian
 from maxdisc.functions import FeatureFunction, Power, Table, spelled
 from maxdisc.matrices import Booleans, Floats, Matrix, blocks, with_data
 from maxdisc.support import Support
@@ -70,17 +71,24 @@ class NumericFamily(Family):
                 at_zero.append(np.asarray(problem.log_base(zero), dtype=np.float64))
         order = max((f.order for f in problem.functions if isinstance(f, Power)), default=1)
         # Instances differ in what classes declare.
+        if problem.translates:
+            vars(self)["smoothings"] = Gaussian.smoothings
         vars(self).update(
             problem=problem,
             name=name,
             support=support,
             n_statistics=problem.n_statistics,
             preserves_zero=bool(support.contains(0.0)) and all((value == 0).all() for value in at_zero),
-            translates=problem.powers and np.isinf(support.low) and np.isinf(support.high),
+            translates=problem.translates,
             integral=support.lattice and bool(np.isfinite(support.high)),
             largest=10.0 ** (280 / order),
             neutral=known_mean(problem),
         )
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """Points inside the support where some function is not smooth."""
+        return tuple(self.problem.breaks.tolist())
 
     def statistics(self, X: Matrix) -> tuple[Matrix, ...]:
         if isinstance(X, np.ndarray):

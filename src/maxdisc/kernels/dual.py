@@ -18,7 +18,7 @@ ROUGH = 1e-8
 AIM = 1e-12
 N_NODES = 16
 #: More panels than this no density of powers needs.
-MOST_PANELS = 4000
+MOST_PANELS = 1500
 
 
 @inlined
@@ -238,12 +238,18 @@ def _look(theta: Any, center: Any, half: Any, row: Any, shift: Any, scale: Any, 
         # Beyond all numbers there is no mass, or no density.
         if weights[row, i] > 0.0 and exponent[i] > top and exponent[i] < np.inf:
             at, top = i, exponent[i]
-    panel[0], panel[1], panel[2], panel[3] = top, top, 0.0, 0.0
+    panel[0], panel[1], panel[2], panel[3], panel[5] = top, top, 0.0, 0.0, 0.0
     # The squares of the statistics are integrated too: they may be large where there is hardly any mass.
     farthest = max(abs(z[0]), abs(z[N_NODES - 1]))
     panel[4] = n * np.log(1.0 + farthest * farthest)
     if at < 0:
         return
+    # What rounding of the exponent makes of the values.
+    terms, power = 0.0, 1.0
+    for k in range(n):
+        power *= abs(z[at])
+        terms += abs(theta[k]) * power
+    panel[5] = 4e-16 * terms
     climb = 0.0
     if at > 0 and exponent[at - 1] > -np.inf:
         climb = abs(top - exponent[at - 1])
@@ -275,7 +281,7 @@ def _integrals(theta: Any, places: Any, n_places: Any, lattice: Any, shift: Any,
                weights: Any, tails: Any, panels: Any, z: Any, exponent: Any, values: Any, sums: Any) -> Any:  # fmt: skip
     """Log normaliser; means of z^0.. z^2L in ``sums[0]``, of |z|.. |z|^L in ``sums[1, 1:]``, before them the z at the top.
 
-    ``panels`` holds center, half, level, top, bound, mass, roughness and what the statistics add to each panel.
+    ``panels`` holds center, half, level, top, bound, mass, roughness, what the statistics add, and the noise of each panel.
     """
     n, size = theta.size, n_places
     for p in range(size):
@@ -311,8 +317,8 @@ def _integrals(theta: Any, places: Any, n_places: Any, lattice: Any, shift: Any,
             unseen = panels[p, 3] < top - LOST and panels[p, 3] + panels[p, 7] < high - LOST
             if (
                 not unseen
-                and panels[p, 6] * _exp(panels[p, 3] - top) <= ROUGH * total
-                and panels[p, 6] * _exp(panels[p, 3] + panels[p, 7] - high) <= ROUGH * heavy
+                and panels[p, 6] * _exp(panels[p, 3] - top) <= (ROUGH + panels[p, 8]) * total
+                and panels[p, 6] * _exp(panels[p, 3] + panels[p, 7] - high) <= (ROUGH + panels[p, 8]) * heavy
             ):
                 continue
             if lattice:
@@ -367,7 +373,7 @@ def powers_integrals(theta: Any, places: Any, n_places: Any, lattice: Any, shift
                      weights: Any, tails: Any, first: Any, last: Any, log_partition: Any, mean: Any) -> None:  # fmt: skip
     """Log normalisers (M,) and means (M, L) of the powers of z, for parameters (M, L)."""
     n = theta.shape[1]
-    panels, sums = np.empty((MOST_PANELS, 8)), np.empty((2, 2 * n + 1))
+    panels, sums = np.empty((MOST_PANELS, 9)), np.empty((2, 2 * n + 1))
     z, exponent, values = np.empty(N_NODES), np.empty(N_NODES), np.empty(N_NODES)
     for m in range(first, last):
         log_partition[m] = _integrals(
@@ -387,7 +393,7 @@ def powers_newton(targets: Any, begin: Any, candidates: Any, places: Any, n_plac
     It begins at ``begin`` (M, L) if that is nearly right, else at the best of it and the ``candidates`` (K, M, L).
     """
     n = targets.shape[1]
-    panels, sums = np.empty((MOST_PANELS, 8)), np.empty((2, 2 * n + 1))
+    panels, sums = np.empty((MOST_PANELS, 9)), np.empty((2, 2 * n + 1))
     z, exponent, values = np.empty(N_NODES), np.empty(N_NODES), np.empty(N_NODES)
     now, step, trial, peak, aside = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
     error, matrix, factor = np.zeros(n), np.zeros((n, n)), np.zeros((n, n))
