@@ -774,8 +774,12 @@ class _Scaled(NamedTuple):
         near = gap <= 3 * spread
         center = np.where(near, np.where(from_low <= from_high, support.low, support.high), first)
         scale = np.where(near, gap, spread)
-        scale = np.where(scale > 0, scale, 1.0)
-        raw = np.vstack([np.ones_like(first), targets])
+        return cls.about(center, np.where(scale > 0, scale, 1.0), targets)
+
+    @classmethod
+    def about(cls, center: Floats, scale: Floats, targets: Floats) -> _Scaled:
+        """The moments of ``(x - center) / scale`` from those of x (binomial theorem)."""
+        raw = np.vstack([np.ones_like(center), targets])
         moved = [
             sum(comb(k, j) * (-center) ** (k - j) * raw[j] for j in range(k + 1)) / scale**k
             for k in range(1, len(raw))
@@ -1185,8 +1189,67 @@ def _compiled(problem: Problem, targets: Floats, max_iter: int) -> tuple[Floats,
 
 
 def _warm(support: Support, scaled: _Scaled) -> Floats:
-    """Parameters to begin with."""
-    return np.ascontiguousarray(scaled.candidates(support)[0].T)
+    """Parameters to begin with: those of 64 shared nodes, over the part of each support where the mass should be."""
+    low, high = scaled.ends(support)
+    order, n = scaled.targets.shape
+    if order == 1 or support.lattice:
+        return np.ascontiguousarray(scaled.candidates(support)[0].T)
+    mean = scaled.targets[0]
+    deviation = np.sqrt(np.maximum(scaled.targets[1] - mean**2, 0.0))
+    # A Gaussian is over after 8 deviations; an exponential, which begins within 3 of its mean, after 30.
+    reach = np.where(np.minimum(mean - low, high - mean) < 3 * deviation, 30.0, 8.0) * deviation
+    low, high = np.maximum(low, mean - reach), np.minimum(high, mean + reach)
+    half = np.maximum((high - low) / 2, 1e-300)
+    window = _Scaled.about((low + high) / 2, half, scaled.targets)
+    table, weights, combine = legendre_table(order, 64)
+    basis = _legendre_powers(order)
+    # E P_k(u) from E u^j; the constants of the polynomials are not statistics.
+    targets = np.ascontiguousarray((basis[1:, 1:].T @ window.targets + basis[:1, 1:].T).T)
+    theta = solve_on_nodes(targets, table, weights, combine, 1e-7, 40)[0]
+    return np.ascontiguousarray(window.natural(basis[1:, 1:] @ theta.T).T)
+
+
+def _legendre_powers(order: int) -> Floats:
+    """Column k has the coefficients of Legendre's polynomial k, from the constant up."""
+    out = np.zeros((order + 1, order + 1))
+    for k in range(order + 1):
+        out[: k + 1, k] = np.polynomial.legendre.leg2poly(np.eye(order + 1)[k])
+    return out
+
+
+@lru_cache(maxsize=32)
+def legendre_table(order: int, n_nodes: int) -> tuple[Floats, Floats, Floats]:
+    """Legendre's polynomials 1 .. 2 L at Gauss's nodes, (2 L, G), weights (G,), and products by them, (L, L, 2 L + 1)."""
+    x, weights = np.polynomial.legendre.leggauss(n_nodes)
+    table = np.polynomial.legendre.legvander(x, 2 * order).T
+    norms = np.arange(2 * order + 1) + 0.5
+    combine = np.einsum("ig,jg,kg,g,k->ijk", table[1 : order + 1], table[1 : order + 1], table, weights, norms)
+    return np.ascontiguousarray(table[1:]), weights, np.where(np.abs(combine) > 1e-12, combine, 0.0)
+
+
+def solve_on_nodes(
+    targets: Floats,
+    table: Floats,
+    weights: Floats,
+    combine: Floats,
+    tolerance: float = 1e-9,
+    max_iter: int = 60,
+) -> tuple[Floats, Floats, Integers]:
+    """Parameters (M, L), residuals and numbers of evaluations of many problems (M, L) on the same few nodes.
+
+    Sums over the nodes stand for integrals, be they right or not: :func:`solve` begins here, and checks.
+    """
+    from maxdisc.kernels.dual import newton_on_nodes
+
+    n = len(targets)
+    theta, residual, n_iter = np.empty(targets.shape), np.empty(n), np.empty(n, dtype=np.intp)
+
+    def part(some: slice) -> None:
+        given = (targets, table, weights, combine, some.start, some.stop, max_iter, tolerance)
+        newton_on_nodes(*given, theta, residual, n_iter)
+
+    in_threads(part, list(blocks(n, 1, 16 * _PROBLEMS_AT_A_TIME)))
+    return theta, residual, n_iter
 
 
 def expectations(problem: Problem, natural: Floats) -> tuple[Floats, Floats]:
