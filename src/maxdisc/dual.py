@@ -839,10 +839,23 @@ class _Scaled(NamedTuple):
         return out
 
     def candidates(self, support: Support) -> Floats:
-        """Members to begin from, shape (K, L, M): exponentials from the ends, a Gaussian, the uniform."""
+        """Members to begin from, shape (K, L, M): exponentials from the ends, a Gaussian, the uniform.
+
+        On unbounded supports only such as no small change of the highest parameter takes out of the family.
+        """
         low, high = self.ends(support)
-        mean = self.targets[0]
-        found = []
+        mean, order = self.targets[0], len(self.targets)
+        found: list[list[Floats]] = []
+        if order > 1 and np.isinf(support.high - support.low):
+            variance = np.maximum(self.targets[1] - mean**2, 1e-300)
+            # The density exp(last * z^L) has this highest moment.
+            last = -1 / (order * np.maximum(np.abs(self.targets[-1]), 1e-300))
+            last = -last if order % 2 and np.isinf(support.low) else last
+            none = np.zeros_like(mean)
+            gaussian = [mean / variance, -0.5 / variance, *[none] * (order - 2)]
+            found = [gaussian] if order == 2 else [[*gaussian[:-1], share * last] for share in (0.01, 0.1, 1.0)]
+            found.append([none] * (order - 1) + [last])
+            return np.array(found)
 
 
         def rate(gap: Floats) -> Floats:
@@ -987,8 +1000,8 @@ def _solved(
     left = np.flatnonzero(status == Status.NOT_CONVERGED)
     if len(left):
         outside = ~feasible[left]
-        if not problem.powers:
-            outside = _separated(problem, natural[:, left], targets[:, left])
+        if not problem.powers or problem.support.lattice:
+            outside |= _separated(problem, natural[:, left], targets[:, left])
         _move_inside(problem, targets, natural, residual, status, left, outside, compiled)
     return Solution(natural, status, n_iter, residual)
 
@@ -1062,11 +1075,12 @@ def _take_lower_moments(
         return
     on_line, order = problem.translates, problem.n_statistics
     fewer = order - 1 if not on_line or order % 2 == 1 else order - 2
+    if fewer == 0:
+        return
     simpler = Problem(problem.support, problem.functions[:fewer])
     lower = _solved(simpler, targets[:fewer, left], "newton", None, compiled)
     reduced = np.zeros((order, len(left)))
     reduced[:fewer] = lower.natural
-    scaled = _Scaled.of(problem.support, targets[:, left])
     found = integrals(problem, reduced)
     with np.errstate(all="ignore"):
         error = (found.mean - targets[:, left])[fewer:] / found.magnitude[fewer:]
@@ -1074,7 +1088,6 @@ def _take_lower_moments(
     good = (lower.status == Status.SOLVED) | (lower.status == Status.NO_DENSITY)
     equal = good & (lower.status == Status.SOLVED) & (np.abs(error) <= TOLERANCE).all(axis=0)
     beyond = good & ~equal & ((error[-1] * -sign < 0) | on_line)
-    del scaled
     natural[:, left[equal | beyond]] = reduced[:, equal | beyond]
     residual[left[equal | beyond]] = np.abs(error).max(axis=0)[equal | beyond]
     status[left[equal]], status[left[beyond]] = Status.SOLVED, Status.NO_DENSITY
@@ -1084,13 +1097,11 @@ def _separated(problem: Problem, natural: Floats, targets: Floats) -> Booleans:
     """Where the parameters show that the targets lie outside: every point of the support is on one side."""
     if natural.shape[1] == 0:
         return np.zeros(0, dtype=np.bool_)
-    members, _, means = _known_members(problem)
-    inner = means[:, :1]
+    inner = _known_members(problem)[2][:, :1]
     height = integrals(problem, natural).panels
     top = np.full(natural.shape[1], -np.inf)
     slopeless = np.einsum("pln,pl->pn", height.statistics[:, :-1], natural.T[height.owner])
     np.maximum.at(top, height.owner, slopeless.max(axis=1))
-    del members
     reach = (natural * targets).sum(axis=0) - (natural * inner).sum(axis=0)
     return np.asarray(top - (natural * targets).sum(axis=0) <= 1e-5 * np.abs(reach))
 

@@ -390,7 +390,8 @@ def powers_newton(targets: Any, begin: Any, candidates: Any, places: Any, n_plac
                   theta: Any, residual: Any, n_iter: Any) -> None:  # fmt: skip
     """Damped Newton for the powers of z, each problem on panels of its own.
 
-    It begins at ``begin`` (M, L) if that is nearly right, else at the best of it and the ``candidates`` (K, M, L).
+    It begins at ``begin`` (M, L) if that is nearly right, else at the best of it and the ``candidates`` (K, M, L); if
+    that leads nowhere, at every candidate in turn.
     """
     n = targets.shape[1]
     panels, sums = np.empty((MOST_PANELS, 9)), np.empty((2, 2 * n + 1))
@@ -398,85 +399,97 @@ def powers_newton(targets: Any, begin: Any, candidates: Any, places: Any, n_plac
     now, step, trial, peak, aside = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
     error, matrix, factor = np.zeros(n), np.zeros((n, n)), np.zeros((n, n))
     for m in range(first, last):
-        value, worst, slope, length, count, stalled = np.inf, np.inf, 0.0, 1.0, 0, 0
-        ready, turned, next_candidate = False, False, -1
-        for k in range(n):
-            now[k] = 0.0
-        while count < max_iter:
-            if ready:
+        count, best = 0, np.inf
+        for attempt in range(candidates.shape[0] + 1):
+            value, worst, slope, length, stalled, used = np.inf, np.inf, 0.0, 1.0, 0, 0
+            ready, turned, next_candidate = False, False, -1
+            while used < max_iter:
+                if ready:
+                    for k in range(n):
+                        trial[k] = now[k] + length * step[k]
+                elif attempt == 0 and next_candidate < 0:
+                    for k in range(n):
+                        trial[k] = begin[m, k]
+                else:
+                    for k in range(n):
+                        trial[k] = candidates[next_candidate if attempt == 0 else attempt - 1, m, k]
+                count += 1
+                used += 1
+                found = _integrals(
+                    trial, places[m], n_places[m], lattice, shift[m], scale[m], nodes, weights, tails, panels, z,
+                    exponent, values, sums,
+                )  # fmt: skip
+                left = 0.0
                 for k in range(n):
-                    trial[k] = now[k] + length * step[k]
-            else:
-                for k in range(n):
-                    trial[k] = begin[m, k] if next_candidate < 0 else candidates[next_candidate, m, k]
-            count += 1
-            found = _integrals(
-                trial, places[m], n_places[m], lattice, shift[m], scale[m], nodes, weights, tails, panels, z, exponent,
-                values, sums,
-            )  # fmt: skip
-            left = 0.0
-            for k in range(n):
-                found -= trial[k] * targets[m, k]
-                left = max(left, abs(sums[0, k + 1] - targets[m, k]) / max(sums[1, k + 1], 1e-300))
-            sane = found > -np.inf and found < np.inf and left < np.inf
-            if ready:
-                if abs(slope) < 1e-10 * (1.0 + abs(value)):
+                    found -= trial[k] * targets[m, k]
+                    left = max(left, abs(sums[0, k + 1] - targets[m, k]) / max(sums[1, k + 1], 1e-300))
+                sane = found > -np.inf and found < np.inf and left < np.inf
+                if not ready:
+                    good = found < value
+                elif abs(slope) < 1e-10 * (1.0 + abs(value)):
+                    # Values differ by rounding alone: the error of the moments decides.
                     good = left < worst
                 else:
                     good = found <= value + 1e-4 * length * slope + 1e-13 * (1.0 + abs(value))
-            else:
-                good = found < value
-            good = good and sane
-            stalled = 0 if good and left < 0.5 * worst else stalled + 1
-            if good:
-                value, worst = found, left
-                for k in range(n):
-                    now[k] = trial[k]
-                    error[k] = sums[0, k + 1] - targets[m, k]
-                    for j in range(k + 1):
-                        matrix[k, j] = sums[0, k + j + 2] - sums[0, k + 1] * sums[0, j + 1]
-            if not ready:
-                next_candidate += 1
-                if worst > 1e-3 and next_candidate < candidates.shape[0]:
-                    continue
-                ready, stalled = True, 0
-                if not value < np.inf:
-                    break
-                good = True
-            if worst <= AIM or (worst <= 1e-10 and stalled > 2):
-                break
-            if good:
-                if not _factorise(matrix, factor):
-                    break
-                _solve(matrix, factor, error, step)
-                slope, turned = 0.0, False
-                for k in range(n):
-                    step[k] = -step[k]
-                    slope += step[k] * error[k]
-                length = min(1.0, 4.0 * length)
-                continue
-            # The step may have raised a peak far away, where nothing was: turn aside from it, if that leads on.
-            power, rise, bend, turned_slope = 1.0, 0.0, 0.0, 0.0
-            for k in range(n):
-                power *= sums[1, 0]
-                peak[k] = power - error[k] - targets[m, k]
-                rise += peak[k] * step[k]
-            if not turned and rise > 0.0 and rise < np.inf:
-                _solve(matrix, factor, peak, aside)
-                for k in range(n):
-                    bend += peak[k] * aside[k]
-                for k in range(n):
-                    aside[k] = step[k] - aside[k] * (rise / bend)
-                    turned_slope += aside[k] * error[k]
-                if turned_slope < 0.1 * slope:
-                    slope, turned, length = turned_slope, True, 1.0
+                good = good and sane
+                stalled = 0 if good and left < 0.5 * worst else stalled + 1
+                if good:
+                    value, worst = found, left
                     for k in range(n):
-                        step[k] = aside[k]
+                        now[k] = trial[k]
+                        error[k] = sums[0, k + 1] - targets[m, k]
+                        for j in range(k + 1):
+                            matrix[k, j] = sums[0, k + j + 2] - sums[0, k + 1] * sums[0, j + 1]
+                if not ready:
+                    next_candidate += 1
+                    if attempt == 0 and worst > 1e-3 and next_candidate < candidates.shape[0]:
+                        continue
+                    ready, stalled = True, 0
+                    if not value < np.inf:
+                        break
+                    good = True
+                if worst <= AIM or (worst <= 1e-10 and stalled > 2):
+                    break
+                if good:
+                    if not _factorise(matrix, factor):
+                        break
+                    _solve(matrix, factor, error, step)
+                    slope, turned = 0.0, False
+                    for k in range(n):
+                        step[k] = -step[k]
+                        slope += step[k] * error[k]
+                    length = min(1.0, 4.0 * length)
                     continue
-            length *= 0.25
-            if length < 1e-12:
+                # The step may have raised a peak far away, where nothing was: turn aside from it, if that leads on.
+                power, rise, bend, turned_slope = 1.0, 0.0, 0.0, 0.0
+                for k in range(n):
+                    power *= sums[1, 0]
+                    peak[k] = power - error[k] - targets[m, k]
+                    rise += peak[k] * step[k]
+                if not turned and rise > 0.0 and rise < np.inf:
+                    _solve(matrix, factor, peak, aside)
+                    for k in range(n):
+                        bend += peak[k] * aside[k]
+                    for k in range(n):
+                        aside[k] = step[k] - aside[k] * (rise / bend)
+                        turned_slope += aside[k] * error[k]
+                    if turned_slope < 0.1 * slope:
+                        slope, turned, length = turned_slope, True, 1.0
+                        for k in range(n):
+                            step[k] = aside[k]
+                        continue
+                length *= 0.25
+                if length < 1e-12:
+                    break
+            if worst < best:
+                best = worst
+                for k in range(n):
+                    theta[m, k] = now[k]
+            # Another beginning leads around what stood in the way of this one.
+            if best <= 1e-9:
                 break
-        residual[m] = worst
+        if not best < np.inf:
+            for k in range(n):
+                theta[m, k] = 0.0
+        residual[m] = best
         n_iter[m] = count
-        for k in range(n):
-            theta[m, k] = now[k]
