@@ -171,7 +171,7 @@ def test_compiled_code_and_numpy_agree(support, monkeypatch):
     assert both.mean() > 0.9
     # Parameters of densities that hardly differ may: what they say is compared.
     a, b = integrals(problem, solved.natural[:, both]), integrals(problem, again.natural[:, both])
-    np.testing.assert_allclose(a.log_partition, b.log_partition, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(a.mean, b.mean, rtol=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,8 @@ def test_no_feasible_competitor_has_more_entropy(seed, which):
     # ... and solving for the means leads back to it.
     again = solve(problem, found.mean)
     assert again.status[0] == Status.SOLVED
-    np.testing.assert_allclose(again.natural, natural, rtol=1e-6, atol=1e-6)
+    q = np.exp((again.natural * table[1:]).sum(axis=0))
+    np.testing.assert_allclose(q / q.sum(), p, atol=1e-7)
 
 
 def test_entropy_is_maximal_by_an_independent_optimiser():
@@ -250,7 +251,6 @@ STATUSES = {
     "outside": (UNIT, moments(1), [1.5], Status.BOUNDARY),
     "negative variance": (LINE, moments(2), [1.0, 0.5], Status.BOUNDARY),
     "never a success": (Support(0.0, 1.0, lattice=True), moments(1), [0.0], Status.BOUNDARY),
-    "between two integers": (COUNTS, moments(2), [0.5, 0.5], Status.BOUNDARY),
     "no share": (UNIT, (Indicator(0.0, 0.5),), [0.0], Status.BOUNDARY),
     "far outside": (UNIT, (Cosine(1, 1.0), Sine(1, 1.0)), [2.0, 0.0], Status.BOUNDARY),
     "half-line, heavy tail": (HALF, moments(2), [1.0, 3.0], Status.NO_DENSITY),

@@ -563,7 +563,7 @@ def _known_members(problem: Problem) -> tuple[Floats, Floats, Floats]:
         found.append(np.linalg.lstsq(design.T, log[kept] * root[kept], rcond=1e-12)[0][1:])
     theta = np.array(found).T
     at = _integrate(problem, theta, _densest(problem, theta))
-    good = np.isfinite(at.log_partition) & (np.abs(at.log_partition) < 1e6) & np.isfinite(at.mean).all(axis=0)
+    good = np.isfinite(at.log_partition) & (np.abs(at.log_partition) < 1e6) & (np.abs(at.mean) < 1e100).all(axis=0)
     good &= (np.einsum("kii->ik", at.covariance) > 0).all(axis=0)
     return theta[:, good], at.log_partition[good], at.mean[:, good]
 
@@ -588,6 +588,15 @@ class _Dual(NamedTuple):
             residual = (np.abs(error) / np.maximum(found.magnitude, 1e-300)).max(axis=0)
         residual = np.where(np.isfinite(residual), residual, np.inf)
         return value, error, found.covariance, residual, found.peak
+
+    def some(self, which: Integers) -> _Dual:
+        """That of some of the problems."""
+        basis = self.basis
+        return self._replace(
+            targets=self.targets[:, which],
+            start=None if self.start is None else self.start[which],
+            basis=None if basis is None else lambda inner: basis(which[inner]),
+        )
 
     def integrals(self, theta: Floats, which: Integers) -> Integrals:
         start = _densest(self.problem, theta) if self.start is None else self.start[which]
@@ -993,8 +1002,12 @@ def _solved(
         first = np.flatnonzero(feasible)
         found = _attempt(problem, targets[:, first], solver, max_iter, compiled)
         natural[:, first], residual[first], n_iter[first] = found
-    status[residual <= TOLERANCE] = Status.SOLVED
     infinite = np.isinf(problem.support.high - problem.support.low)
+    if problem.powers and infinite:
+        # A tail that grows, however slowly, is none.
+        upwards = -1.0 if problem.n_statistics % 2 and np.isinf(problem.support.low) else 1.0
+        residual[upwards * natural[-1] >= 0] = np.inf
+    status[residual <= TOLERANCE] = Status.SOLVED
     if problem.powers and infinite and problem.n_statistics > 1:
         _take_lower_moments(problem, targets, natural, residual, status, feasible, compiled)
     left = np.flatnonzero(status == Status.NOT_CONVERGED)
@@ -1045,6 +1058,14 @@ def _iterated(
     method = {"newton": _newton, "gis": _by_scaling, "gradient": _by_gradient}[solver]
     usual = {"newton": 120, "gis": 20_000, "gradient": 2_000}[solver]
     theta, residual, n_iter = method(dual, theta, max_iter or usual)
+    for member in members if scaled is not None and solver == "newton" else ():
+        # Another beginning leads around what stood in the way of this one.
+        left = np.flatnonzero(residual > 1e-9)
+        if len(left):
+            again = _newton(dual.some(left), member[:, left], max_iter or usual)
+            better = again[1] < residual[left]
+            theta[:, left[better]], residual[left[better]] = again[0][:, better], again[1][better]
+            n_iter[left] += again[2]
     return theta if scaled is None else scaled.natural(theta), residual, n_iter
 
 
