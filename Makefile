@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint docs bench-memory bench-text bench-model-file clean
+.PHONY: help demo test test-slow lint docs bench-memory bench-text bench-model-file bench-dual clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | awk -F'|' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -57,6 +57,9 @@ bench-text: $(VENV)/.test  ## raw text to a model, next to CountVectorizer + Mul
 
 bench-model-file: $(VENV)/.test  ## time to save and load a large model, beside its fit
 	$(BIN)/python benchmarks/model_file.py
+
+bench-dual: $(VENV)/.test  ## the dual: speed beside bare exponentials, and how many random problems are solved
+	$(BIN)/python benchmarks/dual.py
 
 clean:  ## remove what the other commands made
 	rm -rf $(VENV) .venv-all .venv-oldest docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
