@@ -82,12 +82,7 @@ def random_naturals(support, order, n, rng):
     theta = rng.normal(size=(order, n)) * 0.7
     theta[-1] = -rng.gamma(2.0, 0.3, size=n)
     scale = 10 ** (rng.uniform(0.3, 3, size=n) if support.lattice else rng.uniform(-6, 6, size=n))
-    center = rng.normal(size=n) * scale if np.isinf(support.low) else np.zeros(n)
-    out = np.zeros((order, n))
-    for i in range(n if np.isinf(support.low) else 0):
-        z = np.polynomial.Polynomial([-center[i] / scale[i], 1 / scale[i]])
-        out[:, i] = np.polynomial.Polynomial([0.0, *theta[:, i]])(z).coef[1:]
-    return out if np.isinf(support.low) else theta / scale ** np.arange(1, order + 1)[:, None]
+    return theta / scale ** np.arange(1, order + 1)[:, None]
 
 
 def reliability(name, order, n):

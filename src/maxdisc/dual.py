@@ -862,7 +862,7 @@ class _Scaled(NamedTuple):
             last = -last if order % 2 and np.isinf(support.low) else last
             none = np.zeros_like(mean)
             gaussian = [mean / variance, -0.5 / variance, *[none] * (order - 2)]
-            found = [gaussian] if order == 2 else [[*gaussian[:-1], share * last] for share in (0.01, 0.1, 1.0)]
+            found = [gaussian] if order == 2 else [[*gaussian[:-1], share * last] for share in (1e-6, 1e-4, 0.01, 0.1, 1.0)]
             found.append([none] * (order - 1) + [last])
             return np.array(found)
 
@@ -1091,27 +1091,29 @@ def _take_lower_moments(
     still falls towards positive values, then 0 is its minimum: the highest moment is larger than any density of this
     form has. On the line an odd highest power must have the parameter 0, and with it every odd power above an even.
     """
-    left = np.flatnonzero((status == Status.NOT_CONVERGED) & feasible)
-    if len(left) == 0:
-        return
     on_line, order = problem.translates, problem.n_statistics
-    fewer = order - 1 if not on_line or order % 2 == 1 else order - 2
-    if fewer == 0:
-        return
-    simpler = Problem(problem.support, problem.functions[:fewer])
-    lower = _solved(simpler, targets[:fewer, left], "newton", None, compiled)
-    reduced = np.zeros((order, len(left)))
-    reduced[:fewer] = lower.natural
-    found = integrals(problem, reduced)
-    with np.errstate(all="ignore"):
-        error = (found.mean - targets[:, left])[fewer:] / found.magnitude[fewer:]
-    sign = -1.0 if np.isinf(problem.support.high) or order % 2 == 0 else 1.0
-    good = (lower.status == Status.SOLVED) | (lower.status == Status.NO_DENSITY)
-    equal = good & (lower.status == Status.SOLVED) & (np.abs(error) <= TOLERANCE).all(axis=0)
-    beyond = good & ~equal & ((error[-1] * -sign < 0) | on_line)
-    natural[:, left[equal | beyond]] = reduced[:, equal | beyond]
-    residual[left[equal | beyond]] = np.abs(error).max(axis=0)[equal | beyond]
-    status[left[equal]], status[left[beyond]] = Status.SOLVED, Status.NO_DENSITY
+    sign = 1.0 if np.isinf(problem.support.high) or order % 2 == 0 else -1.0
+    nearest = order - 1 if not on_line or order % 2 == 1 else order - 2
+    for fewer in range(nearest, 0, -2 if on_line else -1):
+        left = np.flatnonzero((status == Status.NOT_CONVERGED) & feasible)
+        if len(left) == 0:
+            return
+        simpler = Problem(problem.support, problem.functions[:fewer])
+        lower = _solved(simpler, targets[:fewer, left], "newton", None, compiled)
+        reduced = np.zeros((order, len(left)))
+        reduced[:fewer] = lower.natural
+        found = integrals(problem, reduced).mean
+        # E |x|^k is at least this.
+        size = np.abs(found)
+        size[1:] = np.maximum(size[1:], found[1] ** (np.arange(2, order + 1) / 2)[:, None])
+        error = (found - targets[:, left])[fewer:] / size[fewer:]
+        solved = lower.status == Status.SOLVED
+        equal = solved & (np.abs(error) <= TOLERANCE).all(axis=0)
+        beyond = (solved | (lower.status == Status.NO_DENSITY)) & ~equal & ((sign * error[-1] < 0) | on_line)
+        beyond &= fewer == nearest
+        natural[:, left[equal | beyond]] = reduced[:, equal | beyond]
+        residual[left[equal | beyond]] = np.abs(error).max(axis=0)[equal | beyond]
+        status[left[equal]], status[left[beyond]] = Status.SOLVED, Status.NO_DENSITY
 
 
 def _separated(problem: Problem, natural: Floats, targets: Floats) -> Booleans:
