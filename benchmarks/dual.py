@@ -1,4 +1,5 @@
-"""The dual: two million problems beside the bare exponentials they need, and how many random problems are solved.
+"""The dual: two million problems beside the bare exponentials they need, and how many random problems are
+solved.
 
 Run with ``make bench-dual``. Times are best of three in one process, on one thread.
 """
@@ -39,7 +40,9 @@ def best(work, repeats=3):
 
 
 def speed(n_problems, order=4, n_nodes=64):
-    """Seconds for the problems, seconds for as many bare exponentials (numpy's), and evaluations per problem."""
+    """Seconds for the problems, seconds for as many bare exponentials (numpy's), and evaluations per
+    problem.
+    """
     rng = np.random.default_rng(0)
     table, weights, combine = legendre_table(order, n_nodes)
     theta = rng.normal(size=(n_problems, order)) * [4, 4, 2, 2]
@@ -66,7 +69,7 @@ def speed(n_problems, order=4, n_nodes=64):
 
 
 def random_naturals(support, order, n, rng):
-    """Parameters of powers: broad and bimodal densities, and on intervals means down to a millionth of them."""
+    """Parameters of powers: broad and bimodal densities; on intervals means down to a millionth of them."""
     if np.isfinite(support.high):
         coefficients = rng.normal(size=(order, n)) * rng.choice([1.0, 4.0], size=n)
         steepest = 1.4 if support.lattice else 6.0
@@ -76,7 +79,9 @@ def random_naturals(support, order, n, rng):
         powers = np.zeros((order + 1, n))
         for k, row in enumerate(legendre):
             # The polynomial of (x - middle) / half, in powers of x.
-            in_x = np.polynomial.Polynomial(row)(np.polynomial.Polynomial([-1 - support.low / half, 1 / half]))
+            in_x = np.polynomial.Polynomial(row)(
+                np.polynomial.Polynomial([-1 - support.low / half, 1 / half])
+            )
             powers[: k + 2] += in_x.coef[:, None] * coefficients[k]
         return powers[1:]
     theta = rng.normal(size=(order, n)) * 0.7
@@ -120,7 +125,11 @@ def main() -> None:
                 continue
             row = reliability(name, order, options.random)
             rows.append(row)
-            print(f"{name:10} l={order} {row['share solved']:.5%} solved in {row['seconds']:.1f} s {row['statuses']}", flush=True)
+            print(
+                f"{name:10} l={order} {row['share solved']:.4%} solved in {row['seconds']:.1f} s ",
+                row["statuses"],
+                flush=True,
+            )
     record = {
         "command": "make bench-dual",
         "date": date.today().isoformat(),

@@ -465,7 +465,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             if len(columns):
                 first = column_name(int(columns[0]), self._names)
                 warnings.warn(
-                    f"{what} for {len(columns)} features, first {first}: {then}", ConvergenceWarning, stacklevel=4
+                    f"{what} for {len(columns)} features, first {first}: {then}",
+                    ConvergenceWarning,
+                    stacklevel=4,
                 )
         if self.verbose:
             print(

@@ -258,7 +258,10 @@ def ranked_decision(
         return _ranked_by_kernel(family, moments, smoothing, prior, size)
     decision = LinearDecision._blank(family, moments, np.arange(moments.n_features), prior)
     scores = np.empty(moments.n_features)
-    solved, adjusted = np.ones(moments.n_features, dtype=np.bool_), np.zeros(moments.n_features, dtype=np.bool_)
+    solved, adjusted = (
+        np.ones(moments.n_features, dtype=np.bool_),
+        np.zeros(moments.n_features, dtype=np.bool_),
+    )
     for block, densities in density_blocks(family, moments, smoothing, prior):
         scores[block] = checked_scores(divergence, densities)
         solved[block] = densities.solved.all(axis=0)

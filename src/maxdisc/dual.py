@@ -1,11 +1,14 @@
 """The convex dual: natural parameters of maximum-entropy densities under the means of any functions.
 
-Among all densities whose statistics have the means ``mu``, the one of largest entropy is ``exp(theta . phi(x))`` up to
-its normaliser, with the ``theta`` that minimises ``log Z(theta) - theta . mu``. That function is convex, its gradient
-is the error of the moments, and its Hessian their covariance. All problems are solved at once.
+Among all densities whose statistics have the means ``mu``, the one of largest entropy is ``exp(theta .
+phi(x))`` up to
+its normaliser, with the ``theta`` that minimises ``log Z(theta) - theta . mu``. That function is convex, its
+gradient is the error of the moments, and its Hessian their covariance. All problems are solved at once.
 
-Integrals are adaptive, for each problem by itself: panels of a Gauss rule are halved until the highest coefficients of
-the integrand vanish, in a coordinate that is graded towards the ends of the support. Sums over lattices use the Gauss
+Integrals are adaptive, for each problem by itself: panels of a Gauss rule are halved until the highest
+coefficients of
+the integrand vanish, in a coordinate that is graded towards the ends of the support. Sums over lattices use
+the Gauss
 rule of the counting measure, which is exact for short blocks.
 """
 
@@ -15,9 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property, lru_cache
-from itertools import pairwise
 from math import comb
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
@@ -42,7 +44,8 @@ MANY_PROBLEMS = 8
 N_NODES = 16
 # Where the logarithm of a density is so far below its top, nothing is left of it.
 LOST = 45.0
-# A rule of 16 nodes integrates 32 coefficients exactly: if the last 4 of 16 are this small, the error is rounding.
+# A rule of 16 nodes integrates 32 coefficients exactly: if the last 4 of 16 are this small, the error is
+# rounding.
 ROUGH = 1e-8
 # The coordinate ends where doubles do.
 END = 690.0
@@ -68,8 +71,10 @@ class Status(IntEnum):
     #: No density has these moments: they lie on the boundary (a constant, all mass at an end), or beyond. The
     #: parameters are those of moments moved inside, by the first of :data:`SHARES` that suffices.
     BOUNDARY = 2
-    #: Some densities have these moments, but none of them has the largest entropy: the highest moment is too large
-    #: for the tail. The parameters are those of the lower moments alone, which have the limit of the entropies.
+    #: Some densities have these moments, but none of them has the largest entropy: the highest moment is too
+    #: large
+    #: for the tail. The parameters are those of the lower moments alone, which have the limit of the
+    #: entropies.
     NO_DENSITY = 3
 
 
@@ -85,7 +90,8 @@ class Solution(NamedTuple):
     n_iter : ndarray of shape (...)
         Evaluations of the dual.
     residual : ndarray of shape (...)
-        Largest error of a mean, as a share of the mean magnitude of its statistic; powers are taken about the end
+        Largest error of a mean, as a share of the mean magnitude of its statistic; powers are taken about the
+        end
         or the mean that is near.
     """
 
@@ -137,7 +143,9 @@ class Problem:
         if support.low >= support.high:
             raise ValueError(f"{support} has no room for a density.")
         if self.translates and len(self.functions) == 1:
-            raise ValueError("on the line a mean alone has no maximum-entropy density: use moments(2) or more.")
+            raise ValueError(
+                "on the line a mean alone has no maximum-entropy density: use moments(2) or more."
+            )
 
     @cached_property
     def powers(self) -> bool:
@@ -169,7 +177,7 @@ class Problem:
         with np.errstate(all="ignore"):
             for row, function in zip(out, functions, strict=False):
                 gaps = getattr(function, "of_gaps", None)
-                values = None if gaps is None else gaps(nodes.above, nodes.below, self.support)
+                values = None if gaps is None else gaps((nodes.above, nodes.below), self.support)
                 row[:] = function(nodes.x) if values is None else values
         return out
 
@@ -198,9 +206,7 @@ def _nodes(support: Support, t: Floats) -> Nodes:
     if np.isfinite(high):
         return Nodes(high - np.exp(t), np.full(t.shape, np.inf), np.exp(t), t)
     infinite = np.full(t.shape, np.inf)
-    return Nodes(
-        np.sinh(t), infinite, infinite, np.abs(t) + np.log1p(np.exp(-2 * np.abs(t))) - np.log(2)
-    )
+    return Nodes(np.sinh(t), infinite, infinite, np.abs(t) + np.log1p(np.exp(-2 * np.abs(t))) - np.log(2))
 
 
 def _coordinate(support: Support, x: Floats) -> Floats:
@@ -221,7 +227,8 @@ def _coordinate(support: Support, x: Floats) -> Floats:
 class Rules(NamedTuple):
     """Gauss rules for panels: nodes on (-1, 1), weights that sum to 1, and the last orthonormal polynomials.
 
-    The first axis of each is the level: on lattices a panel of level j has 2^j points, and short ones are exact.
+    The first axis of each is the level: on lattices a panel of level j has 2^j points, and short ones are
+    exact.
     """
 
     nodes: Floats
@@ -237,16 +244,18 @@ def rules(lattice: bool) -> Rules:
 
 
 def _rule(n_points: float) -> tuple[Floats, Floats, Floats]:
-    """The Gauss rule of so many equally spaced points of equal mass: by Gram's polynomials; Legendre's at last."""
+    """The Gauss rule of so many equally spaced points of equal mass: by Gram's polynomials; Legendre's at
+    last.
+    """
     if n_points <= N_NODES:
         n = int(n_points)
         nodes = (2.0 * np.minimum(np.arange(N_NODES), n - 1) - n + 1) / n
         return nodes, np.where(np.arange(N_NODES) < n, 1.0 / n, 0.0), np.zeros((N_NODES, 4))
     k = np.arange(1.0, N_NODES)
-    nodes, vectors = eigh_tridiagonal(
+    found, vectors = eigh_tridiagonal(
         np.zeros(N_NODES), np.sqrt((1 - (k / n_points) ** 2) / (4 * k * k - 1)) * k
     )
-    nodes, root = (nodes - nodes[::-1]) / 2, np.abs(vectors[0])
+    nodes, root = ((found - found[::-1]) / 2).astype(np.float64), np.abs(vectors[0])
     weights = (root**2 + root[::-1] ** 2) / 2
     # A row of the eigenvectors is an orthonormal polynomial times the root of the weights.
     return nodes, weights, (vectors * np.sign(vectors[0]) * np.sqrt(weights)).T[:, -4:]
@@ -265,7 +274,8 @@ class Panels(NamedTuple):
     #: Integral and roughness, in units of the largest value.
     mass: Floats
     rough: Floats
-    #: Log of the largest sum of squared statistics: they are integrated too, and may be large where mass is small.
+    #: Log of the largest sum of squared statistics: they are integrated too, and may be large where mass is
+    #: small.
     weight: Floats
     #: What rounding of the exponent makes of the largest value, as a share of it.
     noise: Floats
@@ -275,17 +285,22 @@ class Panels(NamedTuple):
     points: Floats
 
     def where(self, mask: Booleans | Integers) -> Panels:
-        return Panels(*(part[mask] for part in self))
+        parts: tuple[Any, ...] = tuple(part[mask] for part in self)
+        return Panels(*parts)
 
     def __add__(self, other: Panels) -> Panels:  # type: ignore[override]
-        return Panels(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
+        parts: tuple[Any, ...] = tuple(np.concatenate(pair) for pair in zip(self, other, strict=True))
+        return Panels(*parts)
 
 
-#: The statistics a problem is solved in: from values of the problem's functions (P, L + 1, n) and their owners.
+#: The statistics a problem is solved in: from values of the problem's functions (P, L + 1, n) and their
+#: owners.
 Basis = Callable[[Floats, Floats, Integers], Floats]
 
 
-def _made(problem: Problem, theta: Floats, basis: Basis | None, places: tuple[Integers, Floats, Floats, Integers]) -> Panels:
+def _made(
+    problem: Problem, theta: Floats, basis: Basis | None, places: tuple[Integers, Floats, Floats, Integers]
+) -> Panels:
     """Panels at some places, with everything known of them."""
     owner, center, half, level = places
     rule = rules(problem.support.lattice)
@@ -343,7 +358,8 @@ def _first_places(problem: Problem, start: Floats) -> tuple[Integers, Floats, Fl
 def _lattice_blocks(support: Support) -> tuple[Floats, Floats, Integers]:
     """Blocks of 16, 16, 32, 64, ... points from the lowest; a last one is cut into powers of two."""
     left = support.high - support.low + 1 if np.isfinite(support.high) else np.inf
-    first, sizes = np.ceil(support.low), []
+    first = float(np.ceil(support.low))
+    sizes: list[float] = []
     while left > 0 and len(sizes) < 2 * LEVELS and sum(sizes) < 2.0**LEVELS:
         size = 2.0 ** min(4 + max(len(sizes) - 1, 0), LEVELS)
         while size > left:
@@ -351,13 +367,15 @@ def _lattice_blocks(support: Support) -> tuple[Floats, Floats, Integers]:
         sizes.append(size)
         left -= size
     starts = first + np.r_[0.0, np.cumsum(sizes)[:-1]]
-    size = np.array(sizes)
-    return starts + (size - 1) / 2, size / 2, np.log2(size).astype(np.intp)
+    lengths = np.array(sizes)
+    return starts + (lengths - 1) / 2, lengths / 2, np.log2(lengths).astype(np.intp)
 
 
 @dataclass(frozen=True, eq=False)
 class Integrals:
-    """Integrals of some densities: log normalisers (M,), means (L, M), magnitudes (L, M), covariances (M, L, L)."""
+    """Integrals of some densities: log normalisers (M,), means (L, M), magnitudes (L, M), covariances (M, L,
+    L).
+    """
 
     log_partition: Floats
     mean: Floats
@@ -379,7 +397,10 @@ def _integrate(problem: Problem, theta: Floats, start: Floats, basis: Basis | No
         top, share, total = _shares(panels, panels.top, n)
         high, heavy_share, heavy = _shares(panels, panels.top + panels.weight, n)
         # What neither has mass nor adds to a square is left alone, also between the nodes.
-        depth, heavy_depth = panels.bound - top[panels.owner], panels.bound + panels.weight - high[panels.owner]
+        depth, heavy_depth = (
+            panels.bound - top[panels.owner],
+            panels.bound + panels.weight - high[panels.owner],
+        )
         split = (depth > -LOST) | (heavy_depth > -LOST)
         unseen = (panels.top < top[panels.owner] - LOST) & (heavy_share < np.exp(-LOST))
         rough = panels.rough / (ROUGH + panels.noise)
@@ -413,8 +434,8 @@ def _integrate(problem: Problem, theta: Floats, start: Floats, basis: Basis | No
     panels = panels._replace(statistics=np.where(probability[:, None] > 0, panels.statistics, 0.0))
     each = np.einsum("pln,pn->lp", panels.statistics, probability)
     size = np.einsum("pln,pn->lp", np.abs(panels.statistics[:, :-1]), probability)
-    mean = np.stack([np.bincount(panels.owner, row, n) for row in each])
-    magnitude = np.stack([np.bincount(panels.owner, row, n) for row in size])
+    mean = np.stack([_summed(panels.owner, row, n) for row in each])
+    magnitude = np.stack([_summed(panels.owner, row, n) for row in size])
     centred = panels.statistics[:, :-1] - mean[:-1].T[panels.owner][:, :, None]
     with np.errstate(all="ignore"):
         products = np.einsum("pin,pjn->pij", centred * probability[:, None], centred)
@@ -426,12 +447,19 @@ def _integrate(problem: Problem, theta: Floats, start: Floats, basis: Basis | No
 
 
 def _shares(panels: Panels, height: Floats, n: int) -> tuple[Floats, Floats, Floats]:
-    """For each problem the largest height, (n,), each panel's share of it, and the integral in units of it, (n,)."""
+    """For each problem the largest height, (n,), each panel's share of it, and the integral in units of it,
+    (n,).
+    """
     top = np.full(n, -np.inf)
     np.maximum.at(top, panels.owner, height)
     with np.errstate(invalid="ignore"):
         share = np.nan_to_num(np.exp(height - top[panels.owner]))
-    return top, share, np.bincount(panels.owner, panels.mass * share, n)
+    return top, share, _summed(panels.owner, panels.mass * share, n)
+
+
+def _summed(owner: Integers, values: Floats, n: int) -> Floats:
+    """Sums over the panels of each problem, (n,)."""
+    return np.bincount(owner, values, n).astype(np.float64, copy=False)
 
 
 def _atoms(problem: Problem, theta: Floats, basis: Basis | None, atoms: Floats) -> Panels:
@@ -449,15 +477,20 @@ def _atoms(problem: Problem, theta: Floats, basis: Basis | None, atoms: Floats) 
     values[:, 0] = 1.0
     one, zero = np.ones(len(owner)), np.zeros(len(owner))
     level = np.zeros_like(owner)
-    return Panels(owner, points[:, 0], zero, level, top, top, one, zero, zero, zero, values, statistics, points)
+    return Panels(
+        owner, points[:, 0], zero, level, top, top, one, zero, zero, zero, values, statistics, points
+    )
 
 
-# ---------------------------------------------------------------------------------------------- where to begin
+# ---------------------------------------------------------------------------------------------- where to
+# begin
 
 
 @lru_cache(maxsize=64)
 def _scan(problem: Problem) -> tuple[Floats, Floats]:
-    """Coordinates all over a continuous support, (G,), and the statistics there with log base and slope, (L + 1, G)."""
+    """Coordinates all over a continuous support, (G,), and the statistics there with log base and slope, (L
+    + 1, G).
+    """
     t = np.unique(np.r_[np.linspace(-40, 40, 321), np.linspace(-END, END, 231)])
     nodes = _nodes(problem.support, t)
     statistics = problem.evaluate(nodes)
@@ -504,10 +537,12 @@ class _CoarseDual(NamedTuple):
 
     @classmethod
     def of(cls, problem: Problem, targets: Floats) -> _CoarseDual:
-        nodes, statistics, weights = _coarse(problem)
+        _, statistics, weights = _coarse(problem)
         atoms = np.asarray(problem.support.atoms, dtype=np.float64)
         if len(atoms):
-            points = Nodes(atoms, atoms - problem.support.low, problem.support.high - atoms, np.zeros(atoms.shape))
+            points = Nodes(
+                atoms, atoms - problem.support.low, problem.support.high - atoms, np.zeros(atoms.shape)
+            )
             statistics = np.concatenate([problem.evaluate(points), statistics], axis=1)
             weights = np.r_[np.zeros(len(atoms)), weights]
         usable = np.isfinite(statistics).all(axis=0) & (np.abs(statistics) < 1e140).all(axis=0)
@@ -531,7 +566,13 @@ class _CoarseDual(NamedTuple):
             residual = (np.abs(mean - targets) / np.maximum(magnitude, 1e-300)).max(axis=0)
             value = top + np.log(total) - (theta * targets).sum(axis=0)
         residual = np.where(np.isfinite(residual), residual, np.inf)
-        return value, mean - targets, np.nan_to_num(covariance), residual, self.table[:, exponent.argmax(axis=1)]
+        return (
+            value,
+            mean - targets,
+            np.nan_to_num(covariance),
+            residual,
+            self.table[:, exponent.argmax(axis=1)],
+        )
 
 
 @lru_cache(maxsize=64)
@@ -543,7 +584,9 @@ def _known_members(problem: Problem) -> tuple[Floats, Floats, Floats]:
     support = problem.support
     nodes, statistics, slope = _coarse(problem)
     width = support.high - support.low
-    scales = (width if np.isfinite(width) else 1.0) * 10.0 ** np.arange(-6, 0.5 if np.isfinite(width) else 6.5, 0.5)
+    scales = (width if np.isfinite(width) else 1.0) * 10.0 ** np.arange(
+        -6, 0.5 if np.isfinite(width) else 6.5, 0.5
+    )
     logs = [np.zeros(nodes.x.shape)] * bool(np.isfinite(width))
     with np.errstate(over="ignore"):
         logs += [-nodes.above / s for s in scales if np.isfinite(support.low)]
@@ -563,7 +606,11 @@ def _known_members(problem: Problem) -> tuple[Floats, Floats, Floats]:
         found.append(np.linalg.lstsq(design.T, log[kept] * root[kept], rcond=1e-12)[0][1:])
     theta = np.array(found).T
     at = _integrate(problem, theta, _densest(problem, theta))
-    good = np.isfinite(at.log_partition) & (np.abs(at.log_partition) < 1e6) & (np.abs(at.mean) < 1e100).all(axis=0)
+    good = (
+        np.isfinite(at.log_partition)
+        & (np.abs(at.log_partition) < 1e6)
+        & (np.abs(at.mean) < 1e100).all(axis=0)
+    )
     good &= (np.einsum("kii->ik", at.covariance) > 0).all(axis=0)
     return theta[:, good], at.log_partition[good], at.mean[:, good]
 
@@ -572,7 +619,9 @@ def _known_members(problem: Problem) -> tuple[Floats, Floats, Floats]:
 
 
 class _Dual(NamedTuple):
-    """The dual of M problems in the statistics they are solved in: a function of theta (L, M), and the targets."""
+    """The dual of M problems in the statistics they are solved in: a function of theta (L, M), and the
+    targets.
+    """
 
     problem: Problem
     targets: Floats
@@ -580,7 +629,9 @@ class _Dual(NamedTuple):
     basis: Callable[[Integers], Basis] | None
 
     def at(self, theta: Floats, which: Integers) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-        """Values (m,), gradients (L, m), covariances (m, L, L), residuals (m,) and peaks (L, m) of some problems."""
+        """Values (m,), gradients (L, m), covariances (m, L, L), residuals (m,) and peaks (L, m) of some
+        problems.
+        """
         found = self.integrals(theta, which)
         error = found.mean - self.targets[:, which]
         value = found.log_partition - (theta * self.targets[:, which]).sum(axis=0)
@@ -645,7 +696,10 @@ def _newton(dual: _Dual | _CoarseDual, theta: Floats, max_iter: int) -> tuple[Fl
         slope[moved] = (error[:, moved] * step[:, moved]).sum(axis=0)
         turned[moved], length[moved] = False, np.minimum(1.0, 4 * length[moved])
         aside, along = _turned(
-            step[:, stuck], error[:, stuck], covariance[stuck], peak[:, ~good] - error[:, stuck] - dual.targets[:, stuck]
+            step[:, stuck],
+            error[:, stuck],
+            covariance[stuck],
+            peak[:, ~good] - error[:, stuck] - dual.targets[:, stuck],
         )
         turn = ~turned[stuck] & (along < 0.1 * slope[stuck])
         step[:, stuck[turn]], slope[stuck[turn]] = aside[:, turn], along[turn]
@@ -670,15 +724,23 @@ def _turned(step: Floats, error: Floats, covariance: Floats, peak: Floats) -> tu
     return np.where(sane, aside, 0.0), np.where(sane, slope, 0.0)
 
 
-def _fixed_nodes(dual: _Dual, theta: Floats) -> tuple[Floats, Floats, Integers]:
-    """Nodes that cover the supports and suit these parameters: log weights (P, n), statistics (P, L, n), owners."""
+#: Log weights (P, n), statistics (P, L, n) and owners (P,) of panels that stay where they are.
+Nodal: TypeAlias = tuple[Floats, Floats, Integers]
+
+
+def _fixed_nodes(dual: _Dual, theta: Floats) -> Nodal:
+    """Nodes that cover the supports and suit these parameters: log weights (P, n), statistics (P, L, n),
+    owners.
+    """
     at = dual.integrals(theta, np.arange(theta.shape[1]))
     panels, rule = at.panels, rules(dual.problem.support.lattice)
     row = panels.level if dual.problem.support.lattice else np.zeros_like(panels.level)
     t = panels.center[:, None] + panels.half[:, None] * rule.nodes[row]
     with np.errstate(divide="ignore"):
         weights = np.log(rule.weights[row] * 2 * panels.half[:, None])
-        weights = np.where(panels.half[:, None] == 0, np.where(np.arange(N_NODES) == 0, 0.0, -np.inf), weights)
+        weights = np.where(
+            panels.half[:, None] == 0, np.where(np.arange(N_NODES) == 0, 0.0, -np.inf), weights
+        )
     slope = np.where(panels.half[:, None] == 0, 0.0, _nodes(dual.problem.support, t).log_slope)
     weights = weights + slope + panels.statistics[:, -1]
     weights = np.where((panels.values > 0) | (panels.top[:, None] > -np.inf), weights, -np.inf)
@@ -701,7 +763,8 @@ def _on_nodes(nodes: tuple[Floats, Floats, Integers], theta: Floats) -> tuple[Fl
 def _by_scaling(dual: _Dual, theta: Floats, max_iter: int) -> tuple[Floats, Floats, Integers]:
     """Generalised iterative scaling (Darroch and Ratcliff): shares of non-negative functions that sum to 1.
 
-    Every function is shifted and scaled to [0, 1 / L]; the slack function is what is missing to 1. Each round ends
+    Every function is shifted and scaled to [0, 1 / L]; the slack function is what is missing to 1. Each round
+    ends
     when scaling no longer moves; nodes are then placed anew.
     """
     theta, n_iter = theta.copy(), np.zeros(theta.shape[1], dtype=np.intp)
@@ -738,8 +801,10 @@ def _by_gradient(dual: _Dual, theta: Floats, max_iter: int) -> tuple[Floats, Flo
         root = vectors / np.sqrt(np.maximum(values, 1e-14 * values[:, -1:]))[:, None, :]
         nodes, begin = _fixed_nodes(dual, theta), theta.copy()
 
-        def objective(flat: Floats) -> tuple[float, Floats]:
-            move = flat.reshape(theta.shape)
+        def objective(
+            flat: Floats, begin: Floats = begin, root: Floats = root, nodes: Nodal = nodes
+        ) -> tuple[float, Floats]:
+            move = flat.reshape(begin.shape)
             now = begin + np.einsum("mij,jm->im", root, move)
             log_partition, mean = _on_nodes(nodes, now)
             error = mean - dual.targets
@@ -797,7 +862,9 @@ class _Scaled(NamedTuple):
 
     @classmethod
     def around(cls, support: Support, natural: Floats, start: Floats) -> _Scaled:
-        """About where the densities of these parameters are largest, in a unit in which no term varies much more."""
+        """About where the densities of these parameters are largest, in a unit in which no term varies much
+        more.
+        """
         order = np.arange(1.0, len(natural) + 1)[:, None]
         with np.errstate(divide="ignore", over="ignore"):
             scale = (np.abs(natural) ** (-1 / order)).min(axis=0)
@@ -862,10 +929,13 @@ class _Scaled(NamedTuple):
             last = -last if order % 2 and np.isinf(support.low) else last
             none = np.zeros_like(mean)
             gaussian = [mean / variance, -0.5 / variance, *[none] * (order - 2)]
-            found = [gaussian] if order == 2 else [[*gaussian[:-1], share * last] for share in (1e-6, 1e-4, 0.01, 0.1, 1.0)]
+            found = (
+                [gaussian]
+                if order == 2
+                else [[*gaussian[:-1], share * last] for share in (1e-6, 1e-4, 0.01, 0.1, 1.0)]
+            )
             found.append([none] * (order - 1) + [last])
             return np.array(found)
-
 
         def rate(gap: Floats) -> Floats:
             # Of an exponential with this mean, or of a geometric.
@@ -936,7 +1006,8 @@ def solve(
     targets : ndarray of shape (L, ...)
         Means of the functions; equal ones are solved once.
     solver : {"newton", "gis", "gradient"}
-        Damped Newton; generalised iterative scaling, for bounded supports; or L-BFGS. The last two are slow, and are
+        Damped Newton; generalised iterative scaling, for bounded supports; or L-BFGS. The last two are slow,
+        and are
         here to check the first.
     max_iter : int, optional
         Of each; 120, 20,000 and 2,000 by default.
@@ -958,7 +1029,9 @@ def solve(
     """
     wanted = np.asarray(targets, dtype=np.float64)
     if wanted.ndim == 0 or len(wanted) != problem.n_statistics:
-        raise ValueError(f"targets must be {problem.n_statistics} means for each problem, got {wanted.shape}.")
+        raise ValueError(
+            f"targets must be {problem.n_statistics} means for each problem, got {wanted.shape}."
+        )
     if not np.isfinite(wanted).all():
         raise ValueError("a target is not finite: means must be numbers.")
     if solver not in ("newton", "gis", "gradient"):
@@ -970,9 +1043,8 @@ def solve(
     distinct, inverse = _distinct(wanted.reshape(len(wanted), -1))
     compiled = problem.powers and solver == "newton" and distinct.shape[1] >= MANY_PROBLEMS
     found = _solved(problem, distinct, solver, max_iter, compiled)
-    return Solution(
-        found.natural[:, inverse].reshape(wanted.shape), *(part[inverse].reshape(shape) for part in found[1:])
-    )
+    parts: tuple[Any, ...] = tuple(part[inverse].reshape(shape) for part in found[1:])
+    return Solution(found.natural[:, inverse].reshape(wanted.shape), *parts)
 
 
 def _distinct(columns: Floats) -> tuple[Floats, Integers]:
@@ -1087,9 +1159,12 @@ def _take_lower_moments(
 ) -> None:
     """On unbounded supports, see whether the densities of the lower moments already have too light a tail.
 
-    The parameter of the highest power may not be positive. If at 0, where the lower moments alone decide, the dual
-    still falls towards positive values, then 0 is its minimum: the highest moment is larger than any density of this
-    form has. On the line an odd highest power must have the parameter 0, and with it every odd power above an even.
+    The parameter of the highest power may not be positive. If at 0, where the lower moments alone decide, the
+    dual
+    still falls towards positive values, then 0 is its minimum: the highest moment is larger than any density
+    of this
+    form has. On the line an odd highest power must have the parameter 0, and with it every odd power above an
+    even.
     """
     on_line, order = problem.translates, problem.n_statistics
     sign = 1.0 if np.isinf(problem.support.high) or order % 2 == 0 else -1.0
@@ -1169,11 +1244,15 @@ def _move_inside(
 def _nearest(inner: Floats, targets: Floats) -> Integers:
     """Which of the members' means (L, K) is nearest to each target, in units of their spread."""
     scale = np.abs(inner).mean(axis=1, keepdims=True) + 1e-300
-    return np.asarray((np.abs(inner[:, :, None] - targets[:, None]) / scale[:, :, None]).sum(axis=0).argmin(axis=0))
+    return np.asarray(
+        (np.abs(inner[:, :, None] - targets[:, None]) / scale[:, :, None]).sum(axis=0).argmin(axis=0)
+    )
 
 
 def _places(low: Floats, high: Floats) -> tuple[Floats, Integers]:
-    """Panels of continuous supports in z that widen away from 0: center, half and level, (M, P, 3), and how many."""
+    """Panels of continuous supports in z that widen away from 0: center, half and level, (M, P, 3), and how
+    many.
+    """
     steps = 2.0 ** np.r_[np.arange(-2, 7), np.arange(8, 42, 2)]
     edges = np.clip(np.r_[-steps[::-1], 0.0, steps], low[:, None], high[:, None])
     for end in (low, high):
@@ -1190,7 +1269,9 @@ def _places(low: Floats, high: Floats) -> tuple[Floats, Integers]:
 def _kernel_places(
     support: Support, scaled: _Scaled
 ) -> tuple[Floats, Integers, bool, Floats, Floats, Floats, Floats, Floats]:
-    """What the kernels take to integrate: panels, their number, kind, what turns a panel's points into z, and rules."""
+    """What the kernels take to integrate: panels, their number, kind, what turns a panel's points into z,
+    and rules.
+    """
     n = len(scaled.center)
     if support.lattice:
         block = np.stack([part.astype(np.float64) for part in _lattice_blocks(support)], axis=1)
@@ -1223,9 +1304,11 @@ def _compiled(problem: Problem, targets: Floats, max_iter: int) -> tuple[Floats,
 
 
 def _warm(support: Support, scaled: _Scaled) -> Floats:
-    """Parameters to begin with: those of 64 shared nodes, over the part of each support where the mass should be."""
+    """Parameters to begin with: those of 64 shared nodes, over the part of each support where the mass
+    should be.
+    """
     low, high = scaled.ends(support)
-    order, n = scaled.targets.shape
+    order = len(scaled.targets)
     if order == 1 or support.lattice:
         return np.ascontiguousarray(scaled.candidates(support)[0].T)
     mean = scaled.targets[0]
@@ -1253,11 +1336,15 @@ def _legendre_powers(order: int) -> Floats:
 
 @lru_cache(maxsize=32)
 def legendre_table(order: int, n_nodes: int) -> tuple[Floats, Floats, Floats]:
-    """Legendre's polynomials 1 .. 2 L at Gauss's nodes, (2 L, G), weights (G,), and products by them, (L, L, 2 L + 1)."""
+    """Legendre's polynomials 1 .. 2 L at Gauss's nodes, (2 L, G), weights (G,), and products by them, (L, L,
+    2 L + 1).
+    """
     x, weights = np.polynomial.legendre.leggauss(n_nodes)
     table = np.polynomial.legendre.legvander(x, 2 * order).T
     norms = np.arange(2 * order + 1) + 0.5
-    combine = np.einsum("ig,jg,kg,g,k->ijk", table[1 : order + 1], table[1 : order + 1], table, weights, norms)
+    combine = np.einsum(
+        "ig,jg,kg,g,k->ijk", table[1 : order + 1], table[1 : order + 1], table, weights, norms
+    )
     return np.ascontiguousarray(table[1:]), weights, np.where(np.abs(combine) > 1e-12, combine, 0.0)
 
 
@@ -1366,7 +1453,9 @@ def nearest_point(problem: Problem, mean: Floats) -> Floats:
     if problem.support.lattice:
         center, half, level = _lattice_blocks(problem.support)
         points = np.unique(np.rint(center[:, None] + half[:, None] * rules(True).nodes[level]))
-        nodes = Nodes(points, points - problem.support.low, problem.support.high - points, np.zeros(points.shape))
+        nodes = Nodes(
+            points, points - problem.support.low, problem.support.high - points, np.zeros(points.shape)
+        )
     else:
         nodes = _nodes(problem.support, _scan(problem)[0])
     statistics = problem.evaluate(nodes)[:-1]
@@ -1401,7 +1490,9 @@ def _drawn(problem: Problem, natural: Floats, owner: Integers, rng: np.random.Ge
     rule = rules(problem.support.lattice)
     level = panels.level[chosen] if problem.support.lattice else np.zeros_like(chosen)
     best = panels.values[chosen].argmax(axis=1)
-    top = _height(problem, natural[:, owner], panels.center[chosen] + panels.half[chosen] * rule.nodes[level, best])
+    top = _height(
+        problem, natural[:, owner], panels.center[chosen] + panels.half[chosen] * rule.nodes[level, best]
+    )
     out = panels.points[chosen, 0].copy()
     left = np.flatnonzero(panels.half[chosen] > 0)
     while len(left):

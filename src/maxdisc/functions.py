@@ -1,6 +1,7 @@
 """Feature functions that have a name: what a maximum-entropy density may be asked to respect.
 
-Each is a small frozen value: equal ones compare equal, and a model file can hold them. Any other function of an
+Each is a small frozen value: equal ones compare equal, and a model file can hold them. Any other function of
+an
 array works as well, as long as it maps each value by itself.
 """
 
@@ -59,9 +60,9 @@ class LogAbove:
     def __call__(self, x: Any) -> Any:
         return np.log(np.asarray(x) - self.point)
 
-    def of_gaps(self, above: Floats, below: Floats, support: Support) -> Floats | None:
+    def of_gaps(self, gaps: tuple[Floats, Floats], support: Support) -> Floats | None:
         """From the distances to the ends of the support, which keep their digits where x does not."""
-        return np.log(above) if support.low == self.point else None
+        return np.asarray(np.log(gaps[0])) if support.low == self.point else None
 
 
 @dataclass(frozen=True)
@@ -80,9 +81,9 @@ class LogBelow:
     def __call__(self, x: Any) -> Any:
         return np.log(self.point - np.asarray(x)) if self.point != 1.0 else np.log1p(-np.asarray(x))
 
-    def of_gaps(self, above: Floats, below: Floats, support: Support) -> Floats | None:
+    def of_gaps(self, gaps: tuple[Floats, Floats], support: Support) -> Floats | None:
         """From the distances to the ends of the support, which keep their digits where x does not."""
-        return np.log(below) if support.high == self.point else None
+        return np.asarray(np.log(gaps[1])) if support.high == self.point else None
 
 
 @dataclass(frozen=True)
@@ -234,6 +235,7 @@ def moments(count: int) -> tuple[Power, ...]:
 
 def spelled(function: Any) -> tuple[str, list[Any]] | None:
     """The name and the numbers of a function of this module; None for any other."""
-    if FUNCTIONS.get(type(function).__name__) is not type(function):
+    kind: Any = type(function)
+    if kind not in FUNCTIONS.values():
         return None
-    return type(function).__name__, [getattr(function, f.name) for f in fields(function)]
+    return kind.__name__, [getattr(function, f.name) for f in fields(kind)]

@@ -13,6 +13,9 @@ import pandas as pd
 from sklearn.pipeline import Pipeline
 
 from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer, save
+from maxdisc.families import NumericFamily
+from maxdisc.functions import Indicator, Power, Spline
+from maxdisc.support import Support
 
 HERE = Path(__file__).parent
 
@@ -67,5 +70,17 @@ def main():
     write("without-moments", small, amounts[:6], amounts[:6].tolist(), moments=False)
 
 
+def main_2():
+    """What needs the second format."""
+    rng = np.random.default_rng(1)
+    y = np.arange(24) % 2
+    X = rng.beta(2.0 + y[:, None], 3.0, size=(24, 3))
+    family = NumericFamily(
+        Support(0.0, 1.0), (Power(1), Power(2), Indicator(-np.inf, 0.25)), base=Spline(0.5, 1)
+    )
+    numeric = MaxDiscClassifier(family, smoothing=1.0, n_features=2).fit(X, y)
+    write("numeric", numeric, X[:6], X[:6].tolist())
+
+
 if __name__ == "__main__":
-    main()
+    main_2()

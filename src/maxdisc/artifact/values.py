@@ -113,11 +113,18 @@ def _numeric_parts(family: NumericFamily, functions: Mapping[str, Any], what: st
         known = spelled(function)
         if known is None:
             return None if function is None else encoded(function, functions, f"a function of {what}")
-        return {"call": [known[0], *([_written(v) for v in part] if isinstance(part, tuple) else _written(part)
-                                     for part in known[1])]}  # fmt: skip
+        parts = ([_written(v) for v in p] if isinstance(p, tuple) else _written(p) for p in known[1])
+        return {"call": [known[0], *parts]}
 
     s, problem = family.support, family.problem
-    ends = [_written(s.low), _written(s.high), s.lattice, s.open_low, s.open_high, [float(a) for a in s.atoms]]
+    ends = [
+        _written(s.low),
+        _written(s.high),
+        s.lattice,
+        s.open_low,
+        s.open_high,
+        [float(a) for a in s.atoms],
+    ]
     return [family.name, ends, [called(f) for f in problem.functions], called(problem.log_base)]
 
 
@@ -148,7 +155,11 @@ def _numeric(content: list[Any]) -> NumericFamily:
 def _call(content: list[Any]) -> Any:
     kind, *given = content
     due = [f.type for f in fields(FUNCTIONS[kind])]
-    read = {"int": _whole, "float": _read, "tuple[float, ...]": lambda values: tuple(map(_read, values))}
+    read: dict[str, Any] = {
+        "int": _whole,
+        "float": _read,
+        "tuple[float, ...]": lambda values: tuple(map(_read, values)),
+    }
     return FUNCTIONS[kind](*(read[str(t)](value) for t, value in zip(due, given, strict=True)))
 
 

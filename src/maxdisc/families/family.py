@@ -85,7 +85,9 @@ class Family(ABC):
         return np.asarray((error <= 1e-6 * (1e-9 + np.abs(mean))).all(axis=0))
 
     def fitted(self, mean: Floats) -> tuple[Floats, Booleans, Booleans]:
-        """Natural parameters (L, ...), where they were found (...), and where only for means that had to be adjusted."""
+        """Natural parameters (L, ...), where they were found (...), and where only for means that had to be
+        adjusted.
+        """
         natural = self.natural(mean)
         nowhere = np.zeros(natural.shape[1:], dtype=np.bool_)
         return natural, self.solved(natural, mean) if self.iterative else ~nowhere, nowhere

@@ -17,9 +17,11 @@ from maxdisc.support import Support
 
 
 class NumericFamily(Family):
-    """The density of largest entropy under the means of some functions, or of least divergence from a base measure.
+    """The density of largest entropy under the means of some functions, or of least divergence from a base
+    measure.
 
-    Its parameters come from the convex dual, see :func:`maxdisc.dual.solve`. Use the closed-form families where there
+    Its parameters come from the convex dual, see :func:`maxdisc.dual.solve`. Use the closed-form families
+    where there
     is one: they are the same densities, faster.
 
     Parameters
@@ -27,8 +29,10 @@ class NumericFamily(Family):
     support : Support
         Intervals, half-lines, the line, lattices with a lowest point; with atoms or without.
     functions : sequence of callable
-        :func:`maxdisc.functions.moments`, other functions of :mod:`maxdisc.functions`, or any function that maps an
-        array to numbers of its shape, each value by itself. A function of your own that is not smooth should have an
+        :func:`maxdisc.functions.moments`, other functions of :mod:`maxdisc.functions`, or any function that
+        maps an
+        array to numbers of its shape, each value by itself. A function of your own that is not smooth should
+        have an
         attribute ``breaks``: the points where it is not.
     base : callable or array_like, optional
         Log of a base measure, a function like the others; for lattices with two ends also its values.
@@ -135,7 +139,8 @@ class NumericFamily(Family):
 
     def __repr__(self) -> str:
         functions = ", ".join(
-            f.__name__ if spelled(f) is None and hasattr(f, "__name__") else repr(f) for f in self.problem.functions
+            f.__name__ if spelled(f) is None and hasattr(f, "__name__") else repr(f)
+            for f in self.problem.functions
         )
         return f"NumericFamily({self.support}, ({functions}), name={self.name!r})"
 
@@ -144,7 +149,9 @@ def _log_base(base: Any, support: Support) -> FeatureFunction | None:
     if base is None or callable(base):
         return base
     values = np.asarray(base, dtype=np.float64)
-    if not (support.lattice and values.shape == (support.high - support.low + 1,) and np.isfinite(values).all()):
+    if not (
+        support.lattice and values.shape == (support.high - support.low + 1,) and np.isfinite(values).all()
+    ):
         raise ValueError(
             f"base must be a function, or one finite number for each point of a lattice; {support} does not "
             f"have {values.size} points."
@@ -158,17 +165,24 @@ def _require_functions(problem: Problem) -> None:
     start = low if np.isfinite(low) else min(high, 6.0) - 6.0
     stop = high if np.isfinite(high) else start + 6.0
     x = np.linspace(start, stop, 4 * problem.n_statistics + 7)[1:-1]
-    x = np.unique(np.rint(np.r_[start, x, stop])) if problem.support.lattice else np.r_[problem.support.atoms, x]
+    x = (
+        np.unique(np.rint(np.r_[start, x, stop]))
+        if problem.support.lattice
+        else np.r_[problem.support.atoms, x]
+    )
     rows = [np.ones(len(x))]
     for function in (*problem.functions, *([problem.log_base] if problem.log_base is not None else [])):
         name = getattr(function, "__name__", repr(function))
         try:
             values = np.asarray(function(x), dtype=np.float64)
         except Exception as error:
-            raise ValueError(f"the function {name} fails on an array of numbers in {problem.support}: {error}") from None
+            raise ValueError(
+                f"the function {name} fails on an array of numbers in {problem.support}: {error}"
+            ) from None
         if values.shape != x.shape:
             raise ValueError(
-                f"the function {name} must give one number for each value: shape {x.shape}, got {values.shape}."
+                f"the function {name} must give one number for each value: shape {x.shape}, "
+                f"got {values.shape}."
             )
         if not np.isfinite(values).all():
             where = x[np.argmin(np.isfinite(values))]
@@ -178,5 +192,6 @@ def _require_functions(problem: Problem) -> None:
     table = table / np.maximum(np.abs(table).max(axis=1, keepdims=True), 1e-300)
     if np.linalg.matrix_rank(table, tol=1e-10) < min(len(table), len(x)) or len(table) > len(x):
         raise ValueError(
-            f"the functions say the same twice: on {problem.support} one is a combination of the others and a constant."
+            f"the functions say the same twice: on {problem.support} one is a combination of the others "
+            "and a constant."
         )

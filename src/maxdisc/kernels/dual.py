@@ -1,6 +1,8 @@
-"""The dual for powers, problem by problem: a quick Newton on shared nodes, and an exact one on panels of its own.
+"""The dual for powers, problem by problem: a quick Newton on shared nodes, and an exact one on panels of its
+own.
 
-Everything happens in ``z``, the rescaled x of each problem. On shared nodes the statistics are Legendre polynomials,
+Everything happens in ``z``, the rescaled x of each problem. On shared nodes the statistics are Legendre
+polynomials,
 whose products are combinations of the first 2 L + 1: so many sums give the gradient and the Hessian.
 """
 
@@ -106,7 +108,8 @@ def newton_on_nodes(
 ) -> None:
     """Damped Newton for some problems on the same nodes, from theta = 0.
 
-    ``targets`` and ``theta`` are (M, L); ``table`` (R, G) holds the statistics, then what else it takes to combine the
+    ``targets`` and ``theta`` are (M, L); ``table`` (R, G) holds the statistics, then what else it takes to
+    combine the
     means of all rows, with 1 before them, into the second moments: ``combine`` (L, L, R + 1).
     """
     n_statistics, n_rows, n_nodes = targets.shape[1], table.shape[0], table.shape[1]
@@ -223,8 +226,19 @@ def _inner(values: Any, row: Any) -> Any:
 
 
 @inlined
-def _look(theta: Any, center: Any, half: Any, row: Any, shift: Any, scale: Any, nodes: Any, weights: Any,
-          tails: Any, z: Any, exponent: Any, panel: Any) -> None:  # fmt: skip
+def _look(
+    theta: Any,
+    center: Any,
+    half: Any,
+    row: Any,
+    shift: Any,
+    scale: Any,
+    nodes: Any,
+    weights: Any,
+    z: Any,
+    exponent: Any,
+    panel: Any,
+) -> None:
     """What is known of one panel: top, bound, mass, roughness."""
     n, inverse = theta.size, 1.0 / scale
     for i in range(N_NODES):
@@ -277,17 +291,45 @@ def _weigh(row: Any, half: Any, weights: Any, tails: Any, exponent: Any, values:
 
 
 @inlined
-def _integrals(theta: Any, places: Any, n_places: Any, lattice: Any, shift: Any, scale: Any, nodes: Any,
-               weights: Any, tails: Any, panels: Any, z: Any, exponent: Any, values: Any, sums: Any) -> Any:  # fmt: skip
-    """Log normaliser; means of z^0.. z^2L in ``sums[0]``, of |z|.. |z|^L in ``sums[1, 1:]``, before them the z at the top.
+def _integrals(
+    theta: Any,
+    places: Any,
+    n_places: Any,
+    lattice: Any,
+    shift: Any,
+    scale: Any,
+    nodes: Any,
+    weights: Any,
+    tails: Any,
+    panels: Any,
+    z: Any,
+    exponent: Any,
+    values: Any,
+    sums: Any,
+) -> Any:
+    """Log normaliser; means of z^0.. z^2L in ``sums[0]``, of |z|.. |z|^L in ``sums[1, 1:]``, before them the
+    z at the top.
 
-    ``panels`` holds center, half, level, top, bound, mass, roughness, what the statistics add, and the noise of each panel.
+    ``panels`` holds center, half, level, top, bound, mass, roughness, what the statistics add, and the noise
+    of each panel.
     """
     n, size = theta.size, n_places
     for p in range(size):
         panels[p, 0], panels[p, 1], panels[p, 2] = places[p, 0], places[p, 1], places[p, 2]
         row = int(panels[p, 2]) if lattice else 0
-        _look(theta, panels[p, 0], panels[p, 1], row, shift, scale, nodes, weights, tails, z, exponent, panels[p, 3:])
+        _look(
+            theta,
+            panels[p, 0],
+            panels[p, 1],
+            row,
+            shift,
+            scale,
+            nodes,
+            weights,
+            z,
+            exponent,
+            panels[p, 3:],
+        )
     top, high, total, heavy = -np.inf, -np.inf, 0.0, 0.0
     for p in range(size):
         top = max(top, panels[p, 3])
@@ -297,8 +339,19 @@ def _integrals(theta: Any, places: Any, n_places: Any, lattice: Any, shift: Any,
     for p in range(size):
         if panels[p, 4] > top - LOST or panels[p, 4] + panels[p, 7] > high - LOST:
             row = int(panels[p, 2]) if lattice else 0
-            _look(theta, panels[p, 0], panels[p, 1], row, shift, scale, nodes, weights, tails, z, exponent,
-                  panels[p, 3:])  # fmt: skip
+            _look(
+                theta,
+                panels[p, 0],
+                panels[p, 1],
+                row,
+                shift,
+                scale,
+                nodes,
+                weights,
+                z,
+                exponent,
+                panels[p, 3:],
+            )
             _weigh(row, panels[p, 1], weights, tails, exponent, values, panels[p, 3:])
     for _ in range(80):
         top, high, total, heavy = -np.inf, -np.inf, 0.0, 0.0
@@ -333,7 +386,19 @@ def _integrals(theta: Any, places: Any, n_places: Any, lattice: Any, shift: Any,
             panels[p, 0], panels[p, 1], panels[p, 2] = panels[p, 0] - half, half, panels[p, 2] - 1
             row = int(panels[p, 2]) if lattice else 0
             for q in (p, size):
-                _look(theta, panels[q, 0], half, row, shift, scale, nodes, weights, tails, z, exponent, panels[q, 3:])
+                _look(
+                    theta,
+                    panels[q, 0],
+                    half,
+                    row,
+                    shift,
+                    scale,
+                    nodes,
+                    weights,
+                    z,
+                    exponent,
+                    panels[q, 3:],
+                )
                 _weigh(row, half, weights, tails, exponent, values, panels[q, 3:])
             size += 1
         if size == old:
@@ -346,7 +411,7 @@ def _integrals(theta: Any, places: Any, n_places: Any, lattice: Any, shift: Any,
             continue
         half = panels[p, 1]
         row = int(panels[p, 2]) if lattice else 0
-        _look(theta, panels[p, 0], half, row, shift, scale, nodes, weights, tails, z, exponent, panels[p, 3:])
+        _look(theta, panels[p, 0], half, row, shift, scale, nodes, weights, z, exponent, panels[p, 3:])
         for i in range(N_NODES):
             values[i] = 0.0
             if exponent[i] > -np.inf:
@@ -369,28 +434,70 @@ def _integrals(theta: Any, places: Any, n_places: Any, lattice: Any, shift: Any,
 
 
 @kernel
-def powers_integrals(theta: Any, places: Any, n_places: Any, lattice: Any, shift: Any, scale: Any, nodes: Any,
-                     weights: Any, tails: Any, first: Any, last: Any, log_partition: Any, mean: Any) -> None:  # fmt: skip
+def powers_integrals(
+    theta: Any,
+    places: Any,
+    n_places: Any,
+    lattice: Any,
+    shift: Any,
+    scale: Any,
+    nodes: Any,
+    weights: Any,
+    tails: Any,
+    first: Any,
+    last: Any,
+    log_partition: Any,
+    mean: Any,
+) -> None:
     """Log normalisers (M,) and means (M, L) of the powers of z, for parameters (M, L)."""
     n = theta.shape[1]
     panels, sums = np.empty((MOST_PANELS, 9)), np.empty((2, 2 * n + 1))
     z, exponent, values = np.empty(N_NODES), np.empty(N_NODES), np.empty(N_NODES)
     for m in range(first, last):
         log_partition[m] = _integrals(
-            theta[m], places[m], n_places[m], lattice, shift[m], scale[m], nodes, weights, tails, panels, z, exponent,
-            values, sums,
-        )  # fmt: skip
+            theta[m],
+            places[m],
+            n_places[m],
+            lattice,
+            shift[m],
+            scale[m],
+            nodes,
+            weights,
+            tails,
+            panels,
+            z,
+            exponent,
+            values,
+            sums,
+        )
         for k in range(n):
             mean[m, k] = sums[0, k + 1]
 
 
 @kernel
-def powers_newton(targets: Any, begin: Any, candidates: Any, places: Any, n_places: Any, lattice: Any, shift: Any,
-                  scale: Any, nodes: Any, weights: Any, tails: Any, first: Any, last: Any, max_iter: Any,
-                  theta: Any, residual: Any, n_iter: Any) -> None:  # fmt: skip
+def powers_newton(
+    targets: Any,
+    begin: Any,
+    candidates: Any,
+    places: Any,
+    n_places: Any,
+    lattice: Any,
+    shift: Any,
+    scale: Any,
+    nodes: Any,
+    weights: Any,
+    tails: Any,
+    first: Any,
+    last: Any,
+    max_iter: Any,
+    theta: Any,
+    residual: Any,
+    n_iter: Any,
+) -> None:
     """Damped Newton for the powers of z, each problem on panels of its own.
 
-    It begins at ``begin`` (M, L) if that is nearly right, else at the best of it and the ``candidates`` (K, M, L); if
+    It begins at ``begin`` (M, L) if that is nearly right, else at the best of it and the ``candidates`` (K,
+    M, L); if
     that leads nowhere, at every candidate in turn.
     """
     n = targets.shape[1]
@@ -416,9 +523,21 @@ def powers_newton(targets: Any, begin: Any, candidates: Any, places: Any, n_plac
                 count += 1
                 used += 1
                 found = _integrals(
-                    trial, places[m], n_places[m], lattice, shift[m], scale[m], nodes, weights, tails, panels, z,
-                    exponent, values, sums,
-                )  # fmt: skip
+                    trial,
+                    places[m],
+                    n_places[m],
+                    lattice,
+                    shift[m],
+                    scale[m],
+                    nodes,
+                    weights,
+                    tails,
+                    panels,
+                    z,
+                    exponent,
+                    values,
+                    sums,
+                )
                 left = 0.0
                 for k in range(n):
                     found -= trial[k] * targets[m, k]
@@ -460,7 +579,8 @@ def powers_newton(targets: Any, begin: Any, candidates: Any, places: Any, n_plac
                         slope += step[k] * error[k]
                     length = min(1.0, 4.0 * length)
                     continue
-                # The step may have raised a peak far away, where nothing was: turn aside from it, if that leads on.
+                # The step may have raised a peak far away, where nothing was: turn aside from it, if that
+                # leads on.
                 power, rise, bend, turned_slope = 1.0, 0.0, 0.0, 0.0
                 for k in range(n):
                     power *= sums[1, 0]
