@@ -957,7 +957,7 @@ class _Scaled(NamedTuple):
         return out
 
     def feasible(self, support: Support) -> Booleans:
-        """Where some density on the continuous support has these moments (Hausdorff, Stieltjes, Hamburger)."""
+        """Where a density on the continuous support has these moments (Hausdorff, Stieltjes, Hamburger)."""
         low, high = self.ends(support)
         z = np.vstack([np.ones_like(self.center), self.targets])
         order = len(self.targets)
@@ -1179,7 +1179,7 @@ def _take_lower_moments(
         reduced[:fewer] = lower.natural
         found = integrals(problem, reduced).mean
         # E |x|^k is at least this.
-        size = np.abs(found)
+        size = np.maximum(np.abs(found), 1e-300)
         size[1:] = np.maximum(size[1:], found[1] ** (np.arange(2, order + 1) / 2)[:, None])
         error = (found - targets[:, left])[fewer:] / size[fewer:]
         solved = lower.status == Status.SOLVED

@@ -72,7 +72,7 @@ class LogBelow:
     Examples
     --------
     >>> from maxdisc.functions import LogBelow
-    >>> float(LogBelow()(0.0))
+    >>> float(LogBelow(3.0)(2.0))
     0.0
     """
 
