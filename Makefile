@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint docs bench-memory bench-text bench-model-file bench-dme bench-complexity bench-jensen-shannon bench-redundancy bench-joint clean
+.PHONY: help demo test test-slow lint docs bench-memory bench-text bench-model-file bench-dme bench-complexity bench-jensen-shannon bench-redundancy bench-joint bench-dual clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | awk -F'|' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -72,6 +72,9 @@ bench-redundancy: $(VENV)/.test  ## accuracy with few words, with and without re
 
 bench-joint: $(VENV)/.test  ## joint densities on the six gene sets, beside a linear SVM
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/joint_genes.py --json benchmarks/results/joint_genes.json
+
+bench-dual: $(VENV)/.test  ## the dual: speed beside bare exponentials, and how many random problems are solved
+	$(BIN)/python benchmarks/dual.py
 
 clean:  ## remove what the other commands made
 	rm -rf $(VENV) .venv-all .venv-oldest docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -16,10 +16,14 @@ PUBLIC = {
     "maxdisc.artifact": ["describe"],
     "maxdisc.writing": ["atomic_write"],
     "maxdisc.families": [
-        "Bernoulli", "Beta", "Exponential", "Gamma", "Gaussian", "Geometric", "Hurdle", "Poisson",
-        "find_family",
+        "Bernoulli", "Beta", "Exponential", "Gamma", "Gaussian", "Geometric", "Hurdle", "NumericFamily",
+        "Poisson", "find_family", "moments",
     ],
     "maxdisc.support": ["Support"],
+    "maxdisc.functions": [
+        "Power", "LogAbove", "LogBelow", "Deviation", "Indicator", "Cosine", "Sine", "Spline", "Table",
+    ],
+    "maxdisc.dual": ["Problem", "Status", "expectations", "integrals", "solve"],
     "maxdisc.smoothing": ["Smoothing"],
     "maxdisc.moments": ["ClassMoments"],
     "maxdisc.counting": ["class_moments"],

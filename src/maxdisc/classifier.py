@@ -515,14 +515,21 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         ranking, decision = ranked_decision(
             family, self.moments_, self.smoothing_, divergence, prior, self.n_selected_, reorder
         )
-        if len(ranking.unsolved):
-            first = column_name(int(ranking.unsolved[0]), self._names)
-            warnings.warn(
-                f"no {family.name} density was found for {len(ranking.unsolved)} features, first {first}: "
-                "they score 0 and do not count.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+        for columns, what, then in (
+            (ranking.unsolved, f"no {family.name} density was found", "they score 0 and do not count."),
+            (
+                ranking.adjusted,
+                f"no {family.name} density has the moments of some class",
+                "the densities nearest to them were taken.",
+            ),
+        ):
+            if len(columns):
+                first = column_name(int(columns[0]), self._names)
+                warnings.warn(
+                    f"{what} for {len(columns)} features, first {first}: {then}",
+                    ConvergenceWarning,
+                    stacklevel=4,
+                )
         if self.verbose:
             print(
                 f"maxdisc: {family.name} densities, {len(self.classes_)} classes, "

@@ -280,12 +280,16 @@ def ranked_decision(
         return _ranked_by_kernel(family, moments, smoothing, prior, size, reorder)
     decision = LinearDecision._blank(family, moments, np.arange(moments.n_features), prior)
     scores = np.empty(moments.n_features)
-    solved = np.ones(moments.n_features, dtype=np.bool_)
+    solved, adjusted = (
+        np.ones(moments.n_features, dtype=np.bool_),
+        np.zeros(moments.n_features, dtype=np.bool_),
+    )
     for block, densities in density_blocks(family, moments, smoothing, prior):
         scores[block] = checked_scores(divergence, densities)
         solved[block] = densities.solved.all(axis=0)
+        adjusted[block] = densities.adjusted.any(axis=0) & densities.usable
         decision._fill(block, densities)
-    ranking = FeatureRanking.of(scores, solved)
+    ranking = FeatureRanking.of(scores, solved, adjusted)
     if reorder is not None:
         ranking = reorder(ranking)
     return ranking, decision._best_first(ranking.order[:size])

@@ -44,6 +44,8 @@ class ClassDensities:
         0 unless the family translates.
     solved : ndarray of shape (C, D)
         Whether the natural parameters were found.
+    adjusted : ndarray of shape (C, D)
+        Whether they were found only for other means than the data's, as no density has those.
 
     Attributes
     ----------
@@ -79,6 +81,7 @@ class ClassDensities:
     level: Floats
     origin: Floats
     solved: Booleans
+    adjusted: Booleans
     _estimate_rest: Callable[[], ClassDensities] | None = field(default=None, repr=False)
 
     @cached_property
@@ -192,9 +195,7 @@ def _estimate(
     def densities(source: ClassMoments, rest: Callable[[], ClassDensities] | None) -> ClassDensities:
         mean = pseudo.smoothed(source.sums, source.cells)
         mean = np.where(informative, mean, np.reshape(family.neutral, (-1, 1, 1)))
-        natural = family.natural(mean)
-        shape = natural.shape[1:]
-        solved = family.solved(natural, mean) if family.iterative else np.ones(shape, dtype=np.bool_)
+        natural, solved, adjusted = family.fitted(mean)
         return ClassDensities(
             family,
             natural,
@@ -203,6 +204,7 @@ def _estimate(
             np.where(moments.cells.sum(axis=0) > 0, family.point(pseudo.pooled), np.nan),
             np.zeros(moments.n_features),
             solved,
+            adjusted,
             rest,
         )
 
@@ -240,11 +242,13 @@ def _estimate_centred(
         constant = own_sums[1] <= rounding * source.cells
         mean[1] = np.maximum(mean[1], np.where(constant, least, 0.0))
         mean = np.where(informative, mean, np.reshape(family.neutral, (-1, 1, 1)))
-        natural = translated(family.natural(mean), origin - middle)
-        solved = np.ones(natural.shape[1:], dtype=np.bool_)
+        natural, solved, adjusted = family.fitted(mean)
+        natural = translated(natural, origin - middle)
         prior_and_coverage = _observed_prior(source, prior)
         value = np.where(total > 0, level, np.nan)
-        return ClassDensities(family, natural, *prior_and_coverage, informative, value, origin, solved, rest)
+        return ClassDensities(
+            family, natural, *prior_and_coverage, informative, value, origin, solved, adjusted, rest
+        )
 
     def rest() -> ClassDensities:
         others = _others(moments, prior)

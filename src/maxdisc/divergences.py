@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -277,6 +277,8 @@ class FeatureRanking:
         Columns, best first.
     unsolved : ndarray of shape (U,)
         Columns whose densities were not found; they score 0.
+    adjusted : ndarray
+        Columns in which no density had some class's moments, so that others had to be taken.
 
     Examples
     --------
@@ -289,12 +291,16 @@ class FeatureRanking:
     scores: Floats
     order: Integers
     unsolved: Integers
+    adjusted: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
 
     @classmethod
-    def of(cls, scores: Floats, solved: Booleans | None = None) -> FeatureRanking:
+    def of(
+        cls, scores: Floats, solved: Booleans | None = None, adjusted: Booleans | None = None
+    ) -> FeatureRanking:
         """Sort by score; scores that differ by rounding alone (in the last 16 of 52 bits) are equal."""
         unsolved = np.flatnonzero(np.zeros(0) if solved is None else ~solved)
-        return cls(scores, _best_first(scores), unsolved)
+        moved = np.flatnonzero(np.zeros(0) if adjusted is None else adjusted)
+        return cls(scores, _best_first(scores), unsolved, moved)
 
 
 def _best_first(scores: Floats) -> Integers:

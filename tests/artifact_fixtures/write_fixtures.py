@@ -13,7 +13,10 @@ import pandas as pd
 from sklearn.pipeline import Pipeline
 
 from maxdisc import DiscriminativeMaxEnt, MaxDiscClassifier, TermFrequencyVectorizer, save
+from maxdisc.families import NumericFamily
+from maxdisc.functions import Indicator, Power, Spline
 from maxdisc.joint import Joint
+from maxdisc.support import Support
 
 HERE = Path(__file__).parent
 
@@ -105,6 +108,18 @@ def joint():
     write("joint-per-class", several.fit(X, y), X[:6], X[:6].tolist(), moments=False)
 
 
+def numeric():
+    rng = np.random.default_rng(1)
+    y = np.arange(24) % 2
+    X = rng.beta(2.0 + y[:, None], 3.0, size=(24, 3))
+    family = NumericFamily(
+        Support(0.0, 1.0), (Power(1), Power(2), Indicator(-np.inf, 0.25)), base=Spline(0.5, 1)
+    )
+    model = MaxDiscClassifier(family, smoothing=1.0, n_features=2).fit(X, y)
+    write("numeric", model, X[:6], X[:6].tolist())
+
+
 if __name__ == "__main__":
     main()
     joint()
+    numeric()

@@ -13,7 +13,13 @@ from sklearn.pipeline import Pipeline
 from maxdisc.artifact.container import ModelFileError, short
 from maxdisc.artifact.parts import FIELDS, Array, Field, Node
 from maxdisc.artifact.soundness import require_sound
-from maxdisc.artifact.values import decoded, decoded_strings, labels_of_numbers, labels_of_words
+from maxdisc.artifact.values import (
+    decoded,
+    decoded_strings,
+    format_of,
+    labels_of_numbers,
+    labels_of_words,
+)
 from maxdisc.classifier import MaxDiscClassifier
 from maxdisc.decision import LinearDecision
 from maxdisc.discriminative import DiscriminativeMaxEnt
@@ -71,7 +77,8 @@ def steps_of(node: Any) -> list[Step]:
 
 def oldest_format(node: Any) -> int:
     """The first format that can hold the model of a document."""
-    return max(2 if _needs_2(step) else _SINCE.get(step.kind, 1) for step in steps_of(node))
+    kinds = max(2 if _needs_2(step) else _SINCE.get(step.kind, 1) for step in steps_of(node))
+    return max(kinds, format_of(node))
 
 
 def _needs_2(step: Step) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import fields
 from itertools import pairwise
 from typing import Any
 
@@ -13,9 +14,11 @@ import numpy.typing as npt
 
 from maxdisc.artifact.container import ModelFileError, short
 from maxdisc.divergences import DIVERGENCES
-from maxdisc.families import FAMILIES, Family
+from maxdisc.families import FAMILIES, Family, NumericFamily
+from maxdisc.functions import FUNCTIONS, spelled
 from maxdisc.joint import Joint
 from maxdisc.smoothing import Smoothing
+from maxdisc.support import Support
 
 # Arrays of str_ give every label the room of the longest: beyond this many characters labels are objects, so
 # that no file asks for much more memory than it has bytes.
@@ -59,6 +62,8 @@ def encoded(value: Any, functions: Mapping[str, Any], what: str, depth: int = DE
         for name, known in named.items():
             if known is value or (isinstance(value, Family) and known == value):
                 return {key: name}
+    if isinstance(value, NumericFamily):
+        return {"numeric": _numeric_parts(value, functions, what)}
     if isinstance(value, list):
         return each(value)
     if isinstance(value, tuple):
@@ -94,6 +99,80 @@ def decoded(node: Any, functions: Mapping[str, Any], depth: int = DEEPEST) -> An
     raise ModelFileError(f"it has a value that this version does not know: {short(node)}.")
 
 
+#: What only files of the second format have.
+_SECOND = {"numeric"}
+
+
+def format_of(node: Any) -> int:
+    """The oldest format that has all the kinds of values of a document."""
+    if isinstance(node, dict):
+        return 2 if _SECOND & node.keys() else max(map(format_of, node.values()), default=1)
+    return max(map(format_of, node), default=1) if isinstance(node, list) else 1
+
+
+def _numeric_parts(family: NumericFamily, functions: Mapping[str, Any], what: str) -> list[Any]:
+    """Name, support, functions and base measure; functions of the user's own by name only."""
+
+    def called(function: Any) -> Any:
+        known = spelled(function)
+        if known is None:
+            return None if function is None else encoded(function, functions, f"a function of {what}")
+        parts = ([_written(v) for v in p] if isinstance(p, tuple) else _written(p) for p in known[1])
+        return {"call": [known[0], *parts]}
+
+    s, problem = family.support, family.problem
+    ends = [
+        _written(s.low),
+        _written(s.high),
+        s.lattice,
+        s.open_low,
+        s.open_high,
+        [float(a) for a in s.atoms],
+    ]
+    return [family.name, ends, [called(f) for f in problem.functions], called(problem.log_base)]
+
+
+def _written(number: Any) -> Any:
+    """A number as JSON has it; infinity by name."""
+    return number if isinstance(number, int) else float(number) if np.isfinite(number) else str(float(number))
+
+
+def _read(value: Any) -> float:
+    if value in ("inf", "-inf"):
+        return float(value)
+    if type(value) is not float:
+        raise TypeError
+    return value
+
+
+def _numeric(content: list[Any]) -> NumericFamily:
+    name, (low, high, lattice, open_low, open_high, atoms), functions, base = content
+    if not all(isinstance(flag, bool) for flag in (lattice, open_low, open_high)) or len(functions) > 64:
+        raise TypeError
+    support = Support(_read(low), _read(high), lattice, open_low, open_high, tuple(map(_read, atoms)))
+    if not (base is None or callable(base)):
+        raise TypeError
+    with np.errstate(all="ignore"):
+        return NumericFamily(support, tuple(functions), base, name)
+
+
+def _call(content: list[Any]) -> Any:
+    kind, *given = content
+    due = [f.type for f in fields(FUNCTIONS[kind])]
+    read: dict[str, Any] = {
+        "int": _whole,
+        "float": _read,
+        "tuple[float, ...]": lambda values: tuple(map(_read, values)),
+    }
+    return FUNCTIONS[kind](*(read[str(t)](value) for t, value in zip(due, given, strict=True)))
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError
+    return value
+
+
 def _smoothing(content: list[Any]) -> Smoothing:
     amount, target = content
     if type(amount) is not float:
@@ -127,6 +206,8 @@ def _listed(make: Callable[[list[Any]], Any]) -> Callable[[Any], Any]:
 _KINDS: dict[str, Callable[[Any], Any]] = {
     "smoothing": _listed(_smoothing),
     "joint": _listed(_joint),
+    "numeric": _listed(_numeric),
+    "call": _listed(_call),
     "family": FAMILIES.__getitem__,
     "divergence": DIVERGENCES.__getitem__,
     "tuple": _listed(tuple),

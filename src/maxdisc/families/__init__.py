@@ -10,7 +10,9 @@ from maxdisc.families.gamma import Gamma
 from maxdisc.families.gaussian import Gaussian
 from maxdisc.families.geometric import Geometric
 from maxdisc.families.hurdle import Hurdle
+from maxdisc.families.numeric import NumericFamily
 from maxdisc.families.poisson import Poisson
+from maxdisc.functions import moments
 
 __all__ = [
     "FAMILIES",
@@ -22,8 +24,10 @@ __all__ = [
     "Gaussian",
     "Geometric",
     "Hurdle",
+    "NumericFamily",
     "Poisson",
     "find_family",
+    "moments",
 ]
 
 #: Every family that has a name.

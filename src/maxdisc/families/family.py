@@ -84,6 +84,14 @@ class Family(ABC):
         error = np.abs(self.mean(natural) - mean)
         return np.asarray((error <= 1e-6 * (1e-9 + np.abs(mean))).all(axis=0))
 
+    def fitted(self, mean: Floats) -> tuple[Floats, Booleans, Booleans]:
+        """Natural parameters (L, ...), where they were found (...), and where only for means that had to be
+        adjusted.
+        """
+        natural = self.natural(mean)
+        nowhere = np.zeros(natural.shape[1:], dtype=np.bool_)
+        return natural, self.solved(natural, mean) if self.iterative else ~nowhere, nowhere
+
     def log_density(self, x: npt.ArrayLike, natural: Floats) -> Floats:
         """Log density (or probability) of values that broadcast against the parameters."""
         values = np.asarray(x, dtype=np.float64)

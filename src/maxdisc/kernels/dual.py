@@ -1,0 +1,615 @@
+"""The dual for powers, problem by problem: a quick Newton on shared nodes, and an exact one on panels of its
+own.
+
+Everything happens in ``z``, the rescaled x of each problem. On shared nodes the statistics are Legendre
+polynomials,
+whose products are combinations of the first 2 L + 1: so many sums give the gradient and the Hessian.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxdisc.kernels.compiling import inlined, kernel
+
+#: As in :mod:`maxdisc.dual`.
+LOST = 45.0
+ROUGH = 1e-8
+AIM = 1e-12
+N_NODES = 16
+#: More panels than this no density of powers needs.
+MOST_PANELS = 1500
+
+
+@inlined
+def _exp(x: Any) -> Any:
+    """Exponential of a number that is not positive, to a few units in the last place; it vectorises."""
+    x = x if x > -700.0 else -700.0
+    # Adding 1.5 * 2^52 leaves the nearest integer in the last bits.
+    shifted = x * 1.4426950408889634 + 6755399441055744.0
+    whole = shifted - 6755399441055744.0
+    r = (x - whole * 6.93147180369123816490e-01) - whole * 1.90821492927058770002e-10
+    # Taylor's polynomial, even and odd halves side by side; |r| is at most half of log 2.
+    q = r * r
+    even = 2.08767569878681e-09 * q + 2.755731922398589e-07
+    odd = 1.6059043836821613e-10 * q + 2.505210838544172e-08
+    even = even * q + 2.48015873015873e-05
+    odd = odd * q + 2.7557319223985893e-06
+    even = even * q + 0.001388888888888889
+    odd = odd * q + 0.0001984126984126984
+    even = even * q + 0.041666666666666664
+    odd = odd * q + 0.008333333333333333
+    even = even * q + 0.5
+    odd = odd * q + 0.16666666666666666
+    even = even * q + 1.0
+    odd = odd * q + 1.0
+    return (even + r * odd) * np.int64((np.float64(shifted).view(np.int64) + 1023) << 52).view(np.float64)
+
+
+@inlined
+def _factorise(matrix: Any, factor: Any) -> bool:
+    """Cholesky's factor of a covariance in statistics of unit variance; False where there is none."""
+    n = matrix.shape[0]
+    for i in range(n):
+        if not (matrix[i, i] > 0.0 and matrix[i, i] < 1e300):
+            return False
+    for i in range(n):
+        for j in range(i + 1):
+            total = matrix[i, j] / np.sqrt(matrix[i, i] * matrix[j, j])
+            if i == j:
+                total += 1e-14
+            for k in range(j):
+                total -= factor[i, k] * factor[j, k]
+            if i == j:
+                if not total > 1e-15:
+                    total = 1e-15
+                factor[i, i] = np.sqrt(total)
+            else:
+                factor[i, j] = total / factor[j, j]
+    return True
+
+
+@inlined
+def _solve(matrix: Any, factor: Any, right: Any, out: Any) -> None:
+    """``matrix^-1 right``."""
+    n = right.size
+    for i in range(n):
+        total = right[i] / np.sqrt(matrix[i, i])
+        for k in range(i):
+            total -= factor[i, k] * out[k]
+        out[i] = total / factor[i, i]
+    for i in range(n - 1, -1, -1):
+        total = out[i]
+        for k in range(i + 1, n):
+            total -= factor[k, i] * out[k]
+        out[i] = total / factor[i, i]
+    for i in range(n):
+        out[i] /= np.sqrt(matrix[i, i])
+
+
+# -------------------------------------------------------------------------------------------- shared nodes
+
+
+@kernel
+def newton_on_nodes(
+    targets: Any,
+    table: Any,
+    weights: Any,
+    combine: Any,
+    first: Any,
+    last: Any,
+    max_iter: Any,
+    tolerance: Any,
+    theta: Any,
+    residual: Any,
+    n_iter: Any,
+) -> None:
+    """Damped Newton for some problems on the same nodes, from theta = 0.
+
+    ``targets`` and ``theta`` are (M, L); ``table`` (R, G) holds the statistics, then what else it takes to
+    combine the
+    means of all rows, with 1 before them, into the second moments: ``combine`` (L, L, R + 1).
+    """
+    n_statistics, n_rows, n_nodes = targets.shape[1], table.shape[0], table.shape[1]
+    exponent, values = np.empty(n_nodes), np.empty(n_nodes)
+    sums = np.empty(n_rows + 1)
+    now, step = np.zeros(n_statistics), np.zeros(n_statistics)
+    error, trial_error = np.zeros(n_statistics), np.zeros(n_statistics)
+    matrix, factor = np.zeros((n_statistics, n_statistics)), np.zeros((n_statistics, n_statistics))
+    for m in range(first, last):
+        for k in range(n_statistics):
+            now[k] = 0.0
+            step[k] = 0.0
+        length, value, worst, slope = 1.0, np.inf, np.inf, 0.0
+        count = 0
+        while count < max_iter:
+            count += 1
+            for g in range(n_nodes):
+                exponent[g] = 0.0
+            inner = 0.0
+            for k in range(n_statistics):
+                t = now[k] + length * step[k]
+                inner += t * targets[m, k]
+                for g in range(n_nodes):
+                    exponent[g] += t * table[k, g]
+            top = exponent[0]
+            for g in range(n_nodes):
+                top = max(top, exponent[g])
+            for g in range(n_nodes):
+                values[g] = weights[g] * _exp(exponent[g] - top)
+            for r in range(n_rows + 1):
+                sums[r] = 0.0
+            sums[0] = _total(values)
+            for r in range(n_rows):
+                sums[r + 1] = _inner(values, table[r])
+            for r in range(1, n_rows + 1):
+                sums[r] /= sums[0]
+            trial = top + np.log(sums[0]) - inner
+            left = 0.0
+            for k in range(n_statistics):
+                trial_error[k] = sums[k + 1] - targets[m, k]
+                left = max(left, abs(trial_error[k]))
+            flat = abs(slope) < 1e-10 * (1.0 + abs(value))
+            if count == 1:
+                good = True
+            elif flat:
+                good = left < worst
+            else:
+                good = trial <= value + 1e-4 * length * slope
+            if not good:
+                length *= 0.25
+                if length < 1e-9:
+                    break
+                continue
+            value, worst = trial, left
+            for k in range(n_statistics):
+                now[k] += length * step[k]
+                error[k] = trial_error[k]
+            if worst <= tolerance:
+                break
+            sums[0] = 1.0
+            for i in range(n_statistics):
+                for j in range(i + 1):
+                    total = 0.0
+                    for r in range(combine.shape[2]):
+                        total += combine[i, j, r] * sums[r]
+                    matrix[i, j] = total - sums[i + 1] * sums[j + 1]
+            if not _factorise(matrix, factor):
+                break
+            _solve(matrix, factor, error, step)
+            slope = 0.0
+            for k in range(n_statistics):
+                step[k] = -step[k]
+                slope += step[k] * error[k]
+            length = min(1.0, 4.0 * length)
+        residual[m] = worst
+        n_iter[m] = count
+        for k in range(n_statistics):
+            theta[m, k] = now[k]
+
+
+@inlined
+def _total(values: Any) -> Any:
+    """The sum, in eight parts that are added side by side."""
+    a, b, c, d, e, f, g, h = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(0, values.size - 7, 8):
+        a += values[i]
+        b += values[i + 1]
+        c += values[i + 2]
+        d += values[i + 3]
+        e += values[i + 4]
+        f += values[i + 5]
+        g += values[i + 6]
+        h += values[i + 7]
+    return ((a + b) + (c + d)) + ((e + f) + (g + h))
+
+
+@inlined
+def _inner(values: Any, row: Any) -> Any:
+    """The inner product, in eight parts that are added side by side."""
+    a, b, c, d, e, f, g, h = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(0, values.size - 7, 8):
+        a += values[i] * row[i]
+        b += values[i + 1] * row[i + 1]
+        c += values[i + 2] * row[i + 2]
+        d += values[i + 3] * row[i + 3]
+        e += values[i + 4] * row[i + 4]
+        f += values[i + 5] * row[i + 5]
+        g += values[i + 6] * row[i + 6]
+        h += values[i + 7] * row[i + 7]
+    return ((a + b) + (c + d)) + ((e + f) + (g + h))
+
+
+# -------------------------------------------------------------------------------------- panels of one's own
+
+
+@inlined
+def _look(
+    theta: Any,
+    center: Any,
+    half: Any,
+    row: Any,
+    shift: Any,
+    scale: Any,
+    nodes: Any,
+    weights: Any,
+    z: Any,
+    exponent: Any,
+    panel: Any,
+) -> None:
+    """What is known of one panel: top, bound, mass, roughness."""
+    n, inverse = theta.size, 1.0 / scale
+    for i in range(N_NODES):
+        z[i] = ((center - shift) + half * nodes[row, i]) * inverse
+        total = 0.0
+        for k in range(n - 1, -1, -1):
+            total = (total + theta[k]) * z[i]
+        exponent[i] = total
+    at, top = -1, -np.inf
+    for i in range(N_NODES):
+        # Beyond all numbers there is no mass, or no density.
+        if weights[row, i] > 0.0 and exponent[i] > top and exponent[i] < np.inf:
+            at, top = i, exponent[i]
+    panel[0], panel[1], panel[2], panel[3], panel[5] = top, top, 0.0, 0.0, 0.0
+    # The squares of the statistics are integrated too: they may be large where there is hardly any mass.
+    farthest = max(abs(z[0]), abs(z[N_NODES - 1]))
+    panel[4] = n * np.log(1.0 + farthest * farthest)
+    if at < 0:
+        return
+    # What rounding of the exponent makes of the values.
+    terms, power = 0.0, 1.0
+    for k in range(n):
+        power *= abs(z[at])
+        terms += abs(theta[k]) * power
+    panel[5] = 4e-16 * terms
+    climb = 0.0
+    if at > 0 and exponent[at - 1] > -np.inf:
+        climb = abs(top - exponent[at - 1])
+    if at < N_NODES - 1 and exponent[at + 1] > -np.inf:
+        climb = max(climb, abs(top - exponent[at + 1]))
+    panel[1] = top + climb
+
+
+@inlined
+def _weigh(row: Any, half: Any, weights: Any, tails: Any, exponent: Any, values: Any, panel: Any) -> None:
+    """Mass and roughness of the panel that was looked at."""
+    mass = 0.0
+    for i in range(N_NODES):
+        values[i] = _exp(min(exponent[i] - panel[0], 0.0))
+        if not exponent[i] > -np.inf:
+            values[i] = 0.0
+        mass += values[i] * weights[row, i]
+    rough = 0.0
+    for k in range(tails.shape[2]):
+        total = 0.0
+        for i in range(N_NODES):
+            total += values[i] * tails[row, i, k]
+        rough = max(rough, abs(total))
+    panel[2], panel[3] = 2.0 * half * mass, 2.0 * half * rough
+
+
+@inlined
+def _integrals(
+    theta: Any,
+    places: Any,
+    n_places: Any,
+    lattice: Any,
+    shift: Any,
+    scale: Any,
+    nodes: Any,
+    weights: Any,
+    tails: Any,
+    panels: Any,
+    z: Any,
+    exponent: Any,
+    values: Any,
+    sums: Any,
+) -> Any:
+    """Log normaliser; means of z^0.. z^2L in ``sums[0]``, of |z|.. |z|^L in ``sums[1, 1:]``, before them the
+    z at the top.
+
+    ``panels`` holds center, half, level, top, bound, mass, roughness, what the statistics add, and the noise
+    of each panel.
+    """
+    n, size = theta.size, n_places
+    for p in range(size):
+        panels[p, 0], panels[p, 1], panels[p, 2] = places[p, 0], places[p, 1], places[p, 2]
+        row = int(panels[p, 2]) if lattice else 0
+        _look(
+            theta,
+            panels[p, 0],
+            panels[p, 1],
+            row,
+            shift,
+            scale,
+            nodes,
+            weights,
+            z,
+            exponent,
+            panels[p, 3:],
+        )
+    top, high, total, heavy = -np.inf, -np.inf, 0.0, 0.0
+    for p in range(size):
+        top = max(top, panels[p, 3])
+        high = max(high, panels[p, 3] + panels[p, 7])
+    if not top > -np.inf:
+        return np.nan
+    for p in range(size):
+        if panels[p, 4] > top - LOST or panels[p, 4] + panels[p, 7] > high - LOST:
+            row = int(panels[p, 2]) if lattice else 0
+            _look(
+                theta,
+                panels[p, 0],
+                panels[p, 1],
+                row,
+                shift,
+                scale,
+                nodes,
+                weights,
+                z,
+                exponent,
+                panels[p, 3:],
+            )
+            _weigh(row, panels[p, 1], weights, tails, exponent, values, panels[p, 3:])
+    for _ in range(80):
+        top, high, total, heavy = -np.inf, -np.inf, 0.0, 0.0
+        for p in range(size):
+            top = max(top, panels[p, 3])
+            high = max(high, panels[p, 3] + panels[p, 7])
+        for p in range(size):
+            if panels[p, 5] > 0.0:
+                total += panels[p, 5] * _exp(panels[p, 3] - top)
+                heavy += panels[p, 5] * _exp(panels[p, 3] + panels[p, 7] - high)
+        old = size
+        for p in range(old):
+            light = not panels[p, 4] > top - LOST
+            if light and not panels[p, 4] + panels[p, 7] > high - LOST:
+                continue
+            unseen = panels[p, 3] < top - LOST and panels[p, 3] + panels[p, 7] < high - LOST
+            if (
+                not unseen
+                and panels[p, 6] * _exp(panels[p, 3] - top) <= (ROUGH + panels[p, 8]) * total
+                and panels[p, 6] * _exp(panels[p, 3] + panels[p, 7] - high) <= (ROUGH + panels[p, 8]) * heavy
+            ):
+                continue
+            if lattice:
+                if panels[p, 2] <= 4:
+                    continue
+            elif panels[p, 1] <= 1e-13 * max(abs(panels[p, 0]), 1e-12):
+                continue
+            if size >= MOST_PANELS:
+                return np.nan
+            half = panels[p, 1] / 2
+            panels[size, 0], panels[size, 1], panels[size, 2] = panels[p, 0] + half, half, panels[p, 2] - 1
+            panels[p, 0], panels[p, 1], panels[p, 2] = panels[p, 0] - half, half, panels[p, 2] - 1
+            row = int(panels[p, 2]) if lattice else 0
+            for q in (p, size):
+                _look(
+                    theta,
+                    panels[q, 0],
+                    half,
+                    row,
+                    shift,
+                    scale,
+                    nodes,
+                    weights,
+                    z,
+                    exponent,
+                    panels[q, 3:],
+                )
+                _weigh(row, half, weights, tails, exponent, values, panels[q, 3:])
+            size += 1
+        if size == old:
+            break
+    for k in range(2 * n + 1):
+        sums[0, k] = 0.0
+        sums[1, k] = 0.0
+    for p in range(size):
+        if panels[p, 3] < top - LOST and panels[p, 3] + panels[p, 7] < high - LOST:
+            continue
+        half = panels[p, 1]
+        row = int(panels[p, 2]) if lattice else 0
+        _look(theta, panels[p, 0], half, row, shift, scale, nodes, weights, z, exponent, panels[p, 3:])
+        for i in range(N_NODES):
+            values[i] = 0.0
+            if exponent[i] > -np.inf:
+                values[i] = 2.0 * half * weights[row, i] * _exp(min(exponent[i] - top, 0.0))
+        for k in range(2 * n + 1):
+            together, magnitude = 0.0, 0.0
+            for i in range(N_NODES):
+                together += values[i]
+                magnitude += abs(values[i])
+                values[i] *= z[i]
+            sums[0, k] += together
+            sums[1, k] += magnitude
+    for k in range(2 * n, -1, -1):
+        sums[0, k] /= sums[0, 0] if k else 1.0
+        sums[1, k] /= sums[0, 0]
+    for p in range(size):
+        if panels[p, 3] == top:
+            sums[1, 0] = (panels[p, 0] - shift) / scale
+    return top + np.log(sums[0, 0])
+
+
+@kernel
+def powers_integrals(
+    theta: Any,
+    places: Any,
+    n_places: Any,
+    lattice: Any,
+    shift: Any,
+    scale: Any,
+    nodes: Any,
+    weights: Any,
+    tails: Any,
+    first: Any,
+    last: Any,
+    log_partition: Any,
+    mean: Any,
+) -> None:
+    """Log normalisers (M,) and means (M, L) of the powers of z, for parameters (M, L)."""
+    n = theta.shape[1]
+    panels, sums = np.empty((MOST_PANELS, 9)), np.empty((2, 2 * n + 1))
+    z, exponent, values = np.empty(N_NODES), np.empty(N_NODES), np.empty(N_NODES)
+    for m in range(first, last):
+        log_partition[m] = _integrals(
+            theta[m],
+            places[m],
+            n_places[m],
+            lattice,
+            shift[m],
+            scale[m],
+            nodes,
+            weights,
+            tails,
+            panels,
+            z,
+            exponent,
+            values,
+            sums,
+        )
+        for k in range(n):
+            mean[m, k] = sums[0, k + 1]
+
+
+@kernel
+def powers_newton(
+    targets: Any,
+    begin: Any,
+    candidates: Any,
+    places: Any,
+    n_places: Any,
+    lattice: Any,
+    shift: Any,
+    scale: Any,
+    nodes: Any,
+    weights: Any,
+    tails: Any,
+    first: Any,
+    last: Any,
+    max_iter: Any,
+    theta: Any,
+    residual: Any,
+    n_iter: Any,
+) -> None:
+    """Damped Newton for the powers of z, each problem on panels of its own.
+
+    It begins at ``begin`` (M, L) if that is nearly right, else at the best of it and the ``candidates`` (K,
+    M, L); if
+    that leads nowhere, at every candidate in turn.
+    """
+    n = targets.shape[1]
+    panels, sums = np.empty((MOST_PANELS, 9)), np.empty((2, 2 * n + 1))
+    z, exponent, values = np.empty(N_NODES), np.empty(N_NODES), np.empty(N_NODES)
+    now, step, trial, peak, aside = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
+    error, matrix, factor = np.zeros(n), np.zeros((n, n)), np.zeros((n, n))
+    for m in range(first, last):
+        count, best = 0, np.inf
+        for attempt in range(candidates.shape[0] + 1):
+            value, worst, slope, length, stalled, used = np.inf, np.inf, 0.0, 1.0, 0, 0
+            ready, turned, next_candidate = False, False, -1
+            while used < max_iter:
+                if ready:
+                    for k in range(n):
+                        trial[k] = now[k] + length * step[k]
+                elif attempt == 0 and next_candidate < 0:
+                    for k in range(n):
+                        trial[k] = begin[m, k]
+                else:
+                    for k in range(n):
+                        trial[k] = candidates[next_candidate if attempt == 0 else attempt - 1, m, k]
+                count += 1
+                used += 1
+                found = _integrals(
+                    trial,
+                    places[m],
+                    n_places[m],
+                    lattice,
+                    shift[m],
+                    scale[m],
+                    nodes,
+                    weights,
+                    tails,
+                    panels,
+                    z,
+                    exponent,
+                    values,
+                    sums,
+                )
+                left = 0.0
+                for k in range(n):
+                    found -= trial[k] * targets[m, k]
+                    left = max(left, abs(sums[0, k + 1] - targets[m, k]) / max(sums[1, k + 1], 1e-300))
+                sane = found > -np.inf and found < np.inf and left < np.inf
+                if not ready:
+                    good = found < value
+                elif abs(slope) < 1e-10 * (1.0 + abs(value)):
+                    # Values differ by rounding alone: the error of the moments decides.
+                    good = left < worst
+                else:
+                    good = found <= value + 1e-4 * length * slope + 1e-13 * (1.0 + abs(value))
+                good = good and sane
+                stalled = 0 if good and left < 0.5 * worst else stalled + 1
+                if good:
+                    value, worst = found, left
+                    for k in range(n):
+                        now[k] = trial[k]
+                        error[k] = sums[0, k + 1] - targets[m, k]
+                        for j in range(k + 1):
+                            matrix[k, j] = sums[0, k + j + 2] - sums[0, k + 1] * sums[0, j + 1]
+                if not ready:
+                    next_candidate += 1
+                    if attempt == 0 and worst > 1e-3 and next_candidate < candidates.shape[0]:
+                        continue
+                    ready, stalled = True, 0
+                    if not value < np.inf:
+                        break
+                    good = True
+                if worst <= AIM or (worst <= 1e-10 and stalled > 2):
+                    break
+                if good:
+                    if not _factorise(matrix, factor):
+                        break
+                    _solve(matrix, factor, error, step)
+                    slope, turned = 0.0, False
+                    for k in range(n):
+                        step[k] = -step[k]
+                        slope += step[k] * error[k]
+                    length = min(1.0, 4.0 * length)
+                    continue
+                # The step may have raised a peak far away, where nothing was: turn aside from it, if that
+                # leads on.
+                power, rise, bend, turned_slope = 1.0, 0.0, 0.0, 0.0
+                for k in range(n):
+                    power *= sums[1, 0]
+                    peak[k] = power - error[k] - targets[m, k]
+                    rise += peak[k] * step[k]
+                if not turned and rise > 0.0 and rise < np.inf:
+                    _solve(matrix, factor, peak, aside)
+                    for k in range(n):
+                        bend += peak[k] * aside[k]
+                    for k in range(n):
+                        aside[k] = step[k] - aside[k] * (rise / bend)
+                        turned_slope += aside[k] * error[k]
+                    if turned_slope < 0.1 * slope:
+                        slope, turned, length = turned_slope, True, 1.0
+                        for k in range(n):
+                            step[k] = aside[k]
+                        continue
+                length *= 0.25
+                if length < 1e-12:
+                    break
+            if worst < best:
+                best = worst
+                for k in range(n):
+                    theta[m, k] = now[k]
+            # Another beginning leads around what stood in the way of this one.
+            if best <= 1e-9:
+                break
+        if not best < np.inf:
+            for k in range(n):
+                theta[m, k] = 0.0
+        residual[m] = best
+        n_iter[m] = count
