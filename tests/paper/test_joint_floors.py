@@ -19,7 +19,7 @@ BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "joint_genes.py"
 @pytest.mark.parametrize(("name", "floor"), [("dlbcl", 93.0), ("srbct", 97.0)])
 def test_floors(gene_set, name, floor):
     X, y = gene_set(name)
-    folds = StratifiedKFold(10, shuffle=True, random_state=0)
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
     model = MaxDiscClassifier(structure=Joint(transform="log"), cv=3)
     assert 100 * (cross_val_predict(model, X, y, cv=folds) == y).mean() >= floor
 
