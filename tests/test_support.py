@@ -77,3 +77,14 @@ def test_quadrature_on_the_line_and_the_lattice():
     np.testing.assert_allclose(w @ np.exp(-x), 2.0, rtol=1e-9)
     with pytest.raises(ValueError, match="lower end"):
         Support(lattice=True).quadrature()
+
+
+@pytest.mark.parametrize(
+    "support",
+    [Support(), Support(0.0, lattice=True), Support(2.0), Support(high=2.0), Support(-1.0, 3.0)],
+    ids=repr,
+)
+def test_places_on_the_axis_and_values_are_inverse(support):
+    places = np.arange(0.0, 5.0) if support.lattice else np.linspace(-5.0, 5.0, 41)
+    x, _ = support.at(places)
+    np.testing.assert_allclose(support.place(x), places, rtol=1e-12, atol=1e-12)

@@ -74,7 +74,7 @@ def class_nodes(
     if family.support.lattice:
         panels = _lattice_panels(low, high, center, longest, end)
     else:
-        panels = _panels(low, high, center, longest)
+        panels = _panels(low, high, center, longest, family.support.place(family.breaks))
     for features, start, length, (unit, weight) in panels:
         for some in blocks(len(features), len(unit) * natural.shape[1], CELLS_AT_A_TIME):
             place = start[some] + length[some] * unit[:, None]
@@ -113,8 +113,12 @@ def _reach(
     return ends[0].min(axis=0), ends[1].max(axis=0)
 
 
-def _panels(low: Floats, high: Floats, center: Floats, longest: Floats) -> _Panels:
-    features, start, length = np.arange(len(low)), low, high - low
+def _panels(low: Floats, high: Floats, center: Floats, longest: Floats, breaks: Floats) -> _Panels:
+    # From break to break, so that densities are smooth within a panel.
+    edges = np.vstack([low, np.clip(breaks[:, None], low, high), high])
+    features = np.tile(np.arange(len(low)), len(edges) - 1)
+    start, length = edges[:-1].ravel(), np.diff(edges, axis=0).ravel()
+    features, start, length = features[length > 0], start[length > 0], length[length > 0]
     unit, weight = np.polynomial.legendre.leggauss(ORDER)
     rule = (unit + 1) / 2, weight / 2
     for _ in range(MOST_STEPS):

@@ -154,6 +154,17 @@ class Support:
         """Whether :meth:`at` is the identity: on a lattice, and on the whole line."""
         return self.lattice or not (np.isfinite(self.low) or np.isfinite(self.high))
 
+    def place(self, x: npt.ArrayLike) -> Floats:
+        """Where values inside the range are on the axis of :meth:`at`, any shape."""
+        values = np.asarray(x, dtype=np.float64)
+        if self.own_axis:
+            return values
+        if not np.isfinite(self.high):
+            return np.asarray(np.log(values - self.low))
+        if not np.isfinite(self.low):
+            return np.asarray(np.log(self.high - values))
+        return np.asarray(np.log(values - self.low) - np.log(self.high - values))
+
     def at(self, place: Floats) -> tuple[Floats, Floats]:
         """The values at some places of an unbounded axis, and the log of their slope there.
 

@@ -205,7 +205,7 @@ def nodes_for(family: Family, mean: Floats) -> tuple[Floats, Floats]:
         scale = float(np.sqrt(mean[1] - mean[0] ** 2))
     else:
         scale = max(abs(float(mean[-1])), 1e-3) if np.isinf(family.support.high) else 1.0
-    ends = [family.support.low, *getattr(family, "breaks", ()), family.support.high]
+    ends = [family.support.low, *family.breaks, family.support.high]
     if len(ends) == 2 or family.support.lattice:
         x, w = family.support.quadrature(center, scale, 2001)
     else:

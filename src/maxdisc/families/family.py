@@ -40,6 +40,8 @@ class Family(ABC):
     iterative: ClassVar[bool] = False
     #: The largest magnitude whose statistics can be summed without overflow.
     largest: ClassVar[float] = 1e290
+    #: Points inside the support where log densities are not smooth.
+    breaks: tuple[float, ...] = ()
     #: Means of some density of the family, for features that say nothing; shape (L,).
     neutral: ClassVar[tuple[float, ...]]
     #: What ``smoothing="auto"`` chooses among, from less to more; ties go to the earlier.
@@ -111,8 +113,8 @@ class Family(ABC):
             x, log_slope = self.support.at(place)
             exponent = sum(t * s for t, s in zip(natural, self.statistics(x), strict=True))
             log_density = exponent - log_partition + self.log_base(x) + log_slope
-        # Places beyond the numbers, where infinite terms meet, have no mass.
-        return np.where(np.isnan(log_density), -np.inf, log_density)
+        # Places beyond the numbers, where terms are infinite, have no mass.
+        return np.where(log_density < np.inf, log_density, -np.inf)
 
     def peak(self, natural: Floats) -> tuple[Floats, Floats]:
         """Where each density is on that axis, and over what distance it changes there; each of shape (...).

@@ -87,12 +87,8 @@ class NumericFamily(Family):
             integral=support.lattice and bool(np.isfinite(support.high)),
             largest=10.0 ** (280 / order),
             neutral=known_mean(problem),
+            breaks=tuple(problem.breaks.tolist()),
         )
-
-    @property
-    def breaks(self) -> tuple[float, ...]:
-        """Points inside the support where some function is not smooth."""
-        return tuple(self.problem.breaks.tolist())
 
     def statistics(self, X: Matrix) -> tuple[Matrix, ...]:
         if isinstance(X, np.ndarray):
@@ -119,6 +115,11 @@ class NumericFamily(Family):
         if self.problem.log_base is None:
             return super().log_base(x)
         return np.asarray(self.problem.log_base(np.asarray(x, dtype=np.float64)), dtype=np.float64)
+
+    def peak(self, natural: Floats) -> tuple[Floats, Floats]:
+        """Mean and a share of the deviation: several peaks may lie within it."""
+        center, spread = super().peak(natural)
+        return center, spread / 8
 
     def entropy(self, natural: Floats) -> Floats:
         entropy = super().entropy(natural)
