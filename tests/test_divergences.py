@@ -27,7 +27,8 @@ def densities_of(family, natural, prior):
     shape = natural.shape[1:]
     ones, zeros = np.ones(shape[1]), np.zeros(shape[1])
     prior = np.broadcast_to(prior, shape) if np.ndim(prior) == 2 else np.asarray(prior)[:, None]
-    return ClassDensities(family, natural, prior, ones, ones > 0, zeros, zeros, np.ones(shape, bool))
+    solved, adjusted = np.ones(shape, bool), np.zeros(shape, bool)
+    return ClassDensities(family, natural, prior, ones, ones > 0, zeros, zeros, solved, adjusted)
 
 
 def entropy(prior):
