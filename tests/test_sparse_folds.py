@@ -39,7 +39,8 @@ def problems(draw):
     n_rows, n_classes = draw(st.integers(6, 60)), draw(st.integers(2, 7))
     X, codes = sparse_data(name, n_rows, n_classes, draw(st.integers(1, 30)), draw(st.integers(0, 10**6)))
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
-    weights = draw(st.sampled_from([None, rng.random(n_rows) + 0.1]))
+    some = (rng.random(n_rows) + 0.1) * (rng.random(n_rows) < 0.7)
+    weights = draw(st.sampled_from([None, rng.random(n_rows) + 0.1, some]))
     marks = draw(st.sampled_from([[0, 1, 2], [0, ALWAYS_TRAINING], [0, 1, LEFT_OUT]]))
     plans = [FixedFolds(rng.choice(marks, n_rows), 3), HashFolds(2)][: draw(st.integers(1, 2))]
     prior = draw(st.sampled_from([None, rng.dirichlet(np.ones(n_classes))]))
@@ -153,6 +154,19 @@ def test_smoothings_are_compared_on_as_many_folds_as_it_takes(monkeypatch):
             np.testing.assert_array_equal(found.path.accuracy, whole.accuracy)
             np.testing.assert_array_equal(found.path.log_loss, whole.log_loss)
             assert found.size == whole.best_size("best")
+
+
+def test_a_fold_whose_rows_have_no_weight_does_not_count():
+    X, codes = sparse_data("poisson", 300, 3, 40, seed=3)
+    folds = np.arange(300) % 5
+    rows = ArrayRows(X, codes, 3, np.where(folds == 0, 0.0, 1.0))
+    family, plans = FAMILIES["poisson"], [FixedFolds(folds, 5)]
+    compiled = SparseFoldModels(rows, family, None, plans)
+    general = FoldModels.of(rows, family, js_gm, None, plans)
+    np.testing.assert_allclose(compiled.held, general.held)
+    choices = [choose(models, family.smoothings, size_grid(40)) for models in (compiled, general)]
+    assert choices[0].smoothing == choices[1].smoothing
+    assert choices[0].size == choices[1].size
 
 
 def test_folds_are_taken_in_groups_where_memory_is_short(monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sqlite3
 import subprocess
 import sys
 import tracemalloc
@@ -413,3 +414,47 @@ def test_memory_does_not_grow_with_the_stream(way, request, monkeypatch):
 
     peak(2)  # what is loaded or compiled at first use
     assert peak(40) < 1.3 * peak(4) + 100_000
+
+
+@pytest.mark.usefixtures("always_compiled")
+class TestWhatIsNoWord:
+    @pytest.mark.parametrize("stop_word", ["the\n", "cat\0", "abcdefg\0", "", "a b", "-"])
+    def test_as_a_stop_word_it_changes_nothing(self, stop_word):
+        documents = ["the cat sat", "dog log abcdefg fog", "the mat"]
+        plain = TermFrequencyVectorizer(scale=None)
+        skipping = TermFrequencyVectorizer(scale=None, stop_words=[stop_word])
+        for one, other in (
+            (plain.fit_transform, skipping.fit_transform),
+            (plain.transform, skipping.transform),
+        ):
+            np.testing.assert_array_equal(one(documents).toarray(), other(documents).toarray())
+        given = TermFrequencyVectorizer(scale=None, vocabulary=["cat", "dog"], stop_words=[stop_word])
+        np.testing.assert_array_equal(given.fit_transform(documents).toarray(), [[1, 0], [0, 1], [0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"stop_words": iter(["the"])}, "stop_words must be a list"),
+        ({"stop_words": ["a", 7]}, "stop_words must be words, got 7"),
+        ({"vocabulary": (w for w in ["a"])}, "vocabulary must be a list"),
+        ({"ngram_range": None}, "give two numbers"),
+        ({"ngram_range": (1.5, 2)}, "give two numbers"),
+        ({"min_df": "2"}, "min_df must be an int"),
+        ({"max_df": float("nan")}, "max_df must be an int"),
+    ],
+)
+def test_parameters_are_refused_at_once(parameters, words):
+    with pytest.raises(ValueError, match=words):
+        TermFrequencyVectorizer(**parameters).fit(["the cat"])
+
+
+@pytest.mark.usefixtures("always_compiled")
+def test_a_stream_is_read_by_the_thread_that_gave_it(monkeypatch):
+    monkeypatch.setenv("MAXDISC_NUM_THREADS", "3")
+    monkeypatch.setattr(words.in_batches, "__defaults__", (16,))
+    base = sqlite3.connect(":memory:")
+    base.execute("create table posts (body text)")
+    base.executemany("insert into posts values (?)", [(f"cat {i} dog" * 3,) for i in range(200)])
+    rows = (row[0] for row in base.execute("select body from posts"))
+    assert TermFrequencyVectorizer(scale=None).fit_transform(rows).shape[0] == 200

@@ -612,6 +612,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not weights.any():
             raise ValueError("sample weights must contain at least one non-zero number: all are zero.")
+        with np.errstate(over="ignore"):
+            if not np.isfinite(weights.sum() ** 2):
+                raise ValueError("sample weights are too large to be squared: rescale them.")
         return canonical(X), labels, weights
 
     def _choose_family(self, X: Matrix) -> Family:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -201,12 +202,14 @@ class _Group:
 
     @cached_property
     def trials(self) -> list[_Trial]:
-        weights = self.models._weights
-        trained = np.where(self.fold == LEFT_OUT, 0.0, weights)
-        return [
-            _Trial(self, place, np.flatnonzero(self.fold == f), np.where(self.fold == f, 0.0, trained))
-            for place, f in enumerate(self.chosen)
-        ]
+        order = np.argsort(self.fold, kind="stable")
+        starts = np.searchsorted(self.fold[order], np.arange(self.chosen.start, self.chosen.stop + 1))
+        return [_Trial(self, place, order[a:b]) for place, (a, b) in enumerate(pairwise(starts.tolist()))]
+
+    @property
+    def trained(self) -> Floats:
+        """The weights of all rows in the folds that do not hold them out, shape (N,)."""
+        return np.where(self.fold == LEFT_OUT, 0.0, self.models._weights)
 
     @cached_property
     def cells(self) -> list[_Cells]:
@@ -217,7 +220,7 @@ class _Group:
         columns, codes = models._columns, models.rows.labels
         held = (self.fold >= self.chosen.start) & (self.fold < self.chosen.stop)
         folds = np.where(held, self.fold - self.chosen.start, count)
-        trained = np.where(self.fold == LEFT_OUT, 0.0, models._weights)
+        trained = self.trained
         ends = np.empty(n_features + 1, dtype=np.intp)
         cell_ends(columns.indptr, columns.indices, codes, n_classes, ends)
         classes, sums = np.empty(ends[-1], dtype=np.int32), np.empty((count, ends[-1]))
@@ -245,12 +248,11 @@ class _Group:
 
 @dataclass(frozen=True, eq=False)
 class _Trial:
-    """One fold: the rows held out, and the weight of every row among those trained on."""
+    """One fold of a group, its number there, and the rows held out."""
 
     group: _Group
     number: int
     held: Integers
-    training: Floats
 
     @property
     def models(self) -> SparseFoldModels:
@@ -261,7 +263,8 @@ class _Trial:
     def n_rows(self) -> float:
         """How many rows of equal weight the held-out ones are worth."""
         held = self.models._weights[self.held]
-        return float(held.sum() ** 2 / (held @ held)) if held.size else 0.0
+        squares = float(held @ held)
+        return float(held.sum()) ** 2 / squares if squares else 0.0
 
     @property
     def _cells(self) -> _Cells:
@@ -269,8 +272,9 @@ class _Trial:
 
     @cached_property
     def _class_weights(self) -> Floats:
-        rows = self.models.rows
-        return np.bincount(rows.labels, self.training, rows.n_classes).astype(np.float64)
+        rows, training = self.models.rows, self.group.trained
+        training[self.held] = 0.0
+        return np.bincount(rows.labels, training, rows.n_classes).astype(np.float64)
 
     @property
     def _prior(self) -> Floats:
@@ -281,7 +285,7 @@ class _Trial:
         """What the model of the training rows gets right among the rows held out; writes in ``table``."""
         from maxdisc.kernels.sweeping import sweep_rows
 
-        if not (self.held.size and self.training.any()):
+        if not (self.held.size and self._class_weights.any()):
             return Sweep.zero(len(sizes))
         natural = table[: self._cells.n_placed]
         bucket, baseline = self._ranked(sizes, smoothing, natural)

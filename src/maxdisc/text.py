@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import operator
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -185,14 +186,18 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
 
     def _checked_rule(self) -> WordRule:
         require_one_of("scale", self.scale, SCALES)
-        low, high = self.ngram_range
+        try:
+            low, high = (operator.index(n) for n in self.ngram_range)
+        except (TypeError, ValueError):
+            low, high = 0, 0
         if not 1 <= low <= high:
             raise ValueError(f"ngram_range={self.ngram_range!r}: give two numbers, 1 <= fewest <= most.")
         _require_integer("min_count", self.min_count, 0)
         if self.max_features is not None:
             _require_integer("max_features", self.max_features, 1)
         for name, value in (("min_df", self.min_df), ("max_df", self.max_df)):
-            if value < 0 or (value > 1 and not isinstance(value, numbers.Integral)):
+            share = isinstance(value, numbers.Real) and 0 <= value <= 1
+            if not share and not (isinstance(value, numbers.Integral) and value >= 0):
                 raise ValueError(
                     f"{name} must be an int (documents) or a float from 0.0 to 1.0 (share), got {value!r}."
                 )
@@ -217,13 +222,17 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
             raise ValueError(
                 f"stop_words must be 'english', a list of words or None, got {self.stop_words!r}."
             )
-        return frozenset(self.stop_words)
+        words = frozenset(_require_reusable("stop_words", self.stop_words))
+        if other := [word for word in words if not isinstance(word, str)]:
+            raise ValueError(f"stop_words must be words, got {other[0]!r} among them.")
+        return words
 
     def _given_vocabulary(self) -> list[str] | None:
         """The terms given, by column."""
         given = self.vocabulary
         if given is None:
             return None
+        _require_reusable("vocabulary", given)
         if isinstance(given, Mapping):
             terms = sorted(given, key=lambda term: given[term])
             if [given[term] for term in terms] != list(range(len(terms))):
@@ -334,8 +343,14 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
-        tags.requires_fit = self.vocabulary is None
         return tags
+
+
+def _require_reusable(name: str, given: Iterable[Any]) -> Iterable[Any]:
+    """Raise ``ValueError`` for what can be read only once: a parameter is looked at again and again."""
+    if isinstance(given, Iterator) or not isinstance(given, Iterable):
+        raise ValueError(f"{name} must be a list, got {type(given).__name__}.")
+    return given
 
 
 def _require_integer(name: str, value: Any, least: int) -> None:

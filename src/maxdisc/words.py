@@ -7,10 +7,10 @@ import secrets
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from threading import Lock
 from typing import Any, Protocol
 
 import numpy as np
@@ -234,7 +234,9 @@ class CompiledTerms:
         self._seed = np.uint64(secrets.randbits(64))
         self._fold = _folded_bytes(rule.lowercase)
         self._scratch = np.empty((2, 0), dtype=np.int32)
-        self._take([word.encode("utf-8", "surrogatepass") for word in sorted(rule.stop_words)])
+        # Others are no words, so they are never met.
+        skipped = filter(_is_run, sorted(rule.stop_words))
+        self._take([word.encode("utf-8", "surrogatepass") for word in skipped])
         self._n_skipped = self._n
 
     def count(self, documents: Sequence[str]) -> Counts:
@@ -354,6 +356,10 @@ class SortedTerms:
             n_documents[numbers] += part.n_documents
             n_times[numbers] += part.n_times
         return SortedTerms(pool, ends[: n + 1], n_documents, n_times), ours, theirs
+
+
+def _is_run(text: str) -> bool:
+    return bool(text) and all(character.isalnum() or character == "_" for character in text)
 
 
 def _folded_bytes(lowercase: bool) -> npt.NDArray[np.uint8]:
@@ -501,31 +507,30 @@ def _count_in_threads(
 ) -> tuple[SortedTerms, list[Counts]]:
     """Every thread counts into terms of its own, batch after batch; they are merged in the end."""
     tables = [CompiledTerms(rule) for _ in range(n_threads())]
-    numbered, lock = enumerate(batches), Lock()
+    counted: dict[int, tuple[int, Counts]] = {}
+    busy: dict[Future[Counts], tuple[int, int]] = {}
+    idle = list(range(len(tables)))
 
-    def lane(table: CompiledTerms) -> dict[int, Counts]:
-        counted: dict[int, Counts] = {}
-        while True:
-            with lock:
-                number, batch = next(numbered, (0, None))
-            if batch is None:
-                return counted
-            counts = table.count(batch)
+    def collect(when: str) -> None:
+        for future in wait(busy, return_when=when).done:
+            number, table = busy.pop(future)
+            idle.append(table)
+            counts = future.result()
             if keep:
-                counted[number] = counts
+                counted[number] = table, counts
 
-    lanes = in_threads(lane, tables)
+    # Batches are drawn here, not in the threads: what they come from may belong to this one.
+    with ThreadPoolExecutor(len(tables)) as pool:
+        for number, batch in enumerate(batches):
+            if not idle:
+                collect(FIRST_COMPLETED)
+            table = idle.pop()
+            busy[pool.submit(tables[table].count, batch)] = number, table
+        collect(ALL_COMPLETED)
     (terms, first), *others = in_threads(CompiledTerms.sorted, tables)
     numbers = [first]
     for more, its in others:
         terms, ours, theirs = terms.merged(more)
         numbers = [*(ours[known] for known in numbers), theirs[its]]
-    jobs = sorted(
-        (
-            (batch, counts, new)
-            for lane, new in zip(lanes, numbers, strict=True)
-            for batch, counts in lane.items()
-        ),
-        key=lambda job: job[0],
-    )
-    return terms, in_threads(lambda job: job[1].renumber(job[2]), jobs)
+    in_order = [counted[number] for number in sorted(counted)]
+    return terms, in_threads(lambda pair: pair[1].renumber(numbers[pair[0]]), in_order)

@@ -103,5 +103,6 @@ def test_a_discriminative_model_is_told_and_otherwise_left_to_python(run, files,
     for arguments in (("predict", path, files / "iris.csv"), ("rank", path), ("explain", path, "1")):
         refused = run(*arguments)
         assert refused.code == 2
-        assert "MaxDiscClassifier, or a pipeline that ends in one, is needed" in refused.err
+        assert f"{path} holds a discriminative model" in refused.err
+        assert "in Python" in refused.err
         assert refused.err.count("\n") == 1

@@ -55,7 +55,13 @@ class LoadedModel:
         if not path.exists():
             raise BadInputError(f"{path} does not exist: fit writes a model file with -o.")
         estimator = load(path)
-        about = remembered(describe(path)["about"])
+        described = describe(path)
+        about = remembered(described["about"])
+        if described["steps"][-1]["kind"] == "discriminative":
+            raise BadInputError(
+                f"{path} holds a discriminative model, which this command does not take: use "
+                "maxdisc.load(path).predict in Python."
+            )
         fitted = FittedModel.of(estimator)
         if fitted.before is None and text is not None:
             raise BadInputError(f"{path} is a model of numbers: --text is for models of documents.")
@@ -92,7 +98,7 @@ class LoadedModel:
         sparse = self.text is None and not self.features
         if sparse != (first.matrix is not None):
             columns = f"columns such as {self.columns[0]!r}" if self.columns else ""
-            wants = "svmlight rows" if sparse else columns
+            wants = "rows without names of columns, such as svmlight's" if sparse else columns
             has = "svmlight rows" if first.matrix is not None else "columns"
             raise BadInputError(f"{self.path} was fitted on {wants}, but {dataset.name} has {has}.")
         self._require_columns(dataset)
@@ -103,6 +109,11 @@ class LoadedModel:
         missing = [column for column in self.columns if column not in set(names)]
         if not missing:
             return
+        if self.text is not None and "text" not in self.about:
+            raise BadInputError(
+                f"{self.path.name} does not say which column held the documents, and {source} has no "
+                f"{self.text!r}: name it with --text{nearest(self.text, names)}"
+            )
         if self.text is not None:
             raise BadInputError(
                 f"{source} has no column {self.text!r}, which held the documents; name the one that does "
