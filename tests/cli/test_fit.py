@@ -55,6 +55,21 @@ def saved_table(files):
     return table.select(["sepal_l", "sepal_w", "petal_l", "petal_w"])
 
 
+def test_joint_densities_of_a_table(run, files, tmp_path):
+    done = run("fit", files / "iris.csv", "-o", tmp_path / "m", "--structure", "joint")
+    assert done.code == 0
+    assert load(tmp_path / "m").joint_ is not None
+    done = run("predict", tmp_path / "m", files / "iris.csv", "-o", tmp_path / "out.csv", "--explain", "2")
+    assert done.code == 0
+    refused = run(
+        "fit", files / "iris.csv", "-o", tmp_path / "n", "--structure", "joint", "--family", "gamma"
+    )
+    assert refused.code == 2
+    assert "gaussian" in refused.err
+    assert refused.err.count("\n") == 1
+    assert not (tmp_path / "n").exists()
+
+
 def test_options_reach_the_estimators(run, files, tmp_path):
     words = tmp_path / "stop.txt"
     words.write_text("the\nand\n")

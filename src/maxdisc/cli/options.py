@@ -46,6 +46,13 @@ class Divergence(StrEnum):
     jensen_shannon = "jensen_shannon"
 
 
+class Structure(StrEnum):
+    """Whether features are independent within a class."""
+
+    independent = "independent"
+    joint = "joint"
+
+
 class Rule(StrEnum):
     """How the number of features is picked."""
 

@@ -28,6 +28,7 @@ from maxdisc.cli.options import (
     Rule,
     Scale,
     SkipUnlabelledOption,
+    Structure,
     TextOption,
 )
 from maxdisc.cli.outputs import require_writable
@@ -81,6 +82,13 @@ def fit(
     divergence: Annotated[
         Divergence, typer.Option(help="What features are ranked by.", rich_help_panel=LEARNING)
     ] = Divergence.js_gm,
+    structure: Annotated[
+        Structure,
+        typer.Option(
+            help="joint: covariances too, for tables; better where features move together.",
+            rich_help_panel=LEARNING,
+        ),
+    ] = Structure.independent,
     redundancy: Annotated[
         float,
         typer.Option(
@@ -161,6 +169,7 @@ def fit(
     learning = {
         "family": family.value,
         "divergence": divergence.value,
+        "structure": structure.value,
         "redundancy": redundancy,
         "n_features": _number_or_word(n_features, "--n-features", ("auto", "all")),
         "smoothing": _number_or_word(smoothing, "--smoothing", ("auto",), real=True),
