@@ -384,7 +384,7 @@ def test_what_a_joint_model_cannot_do_is_said_in_one_line():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match="structure must be 'independent', 'joint' or a Joint"):
         MaxDiscClassifier(structure="both").fit(X, y)
-    with pytest.raises(ValueError, match="use family='gaussian'"):
+    with pytest.raises(ValueError, match="joint densities are Gaussian"):
         MaxDiscClassifier("poisson", structure="joint").fit(X, y)
     with pytest.raises(ValueError, match="joint densities know what features share"):
         MaxDiscClassifier(structure="joint", redundancy=1.0).fit(X, y)

@@ -556,8 +556,11 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         if given_structure(self.structure) is not None:
-            if self.family != "auto":
-                require_one_of("family", find_family(self.family).name, ("gaussian",))
+            if self.family != "auto" and find_family(self.family).name != "gaussian":
+                raise ValueError(
+                    f"joint densities are Gaussian: use family='auto', not {self.family!r}, or "
+                    "structure='independent'."
+                )
             if self.redundancy:
                 raise ValueError(
                     "joint densities know what features share: use redundancy=0.0, or Joint(search='greedy')."
