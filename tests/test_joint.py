@@ -232,6 +232,16 @@ def test_greedy_search_passes_over_copies_and_stops_at_noise():
     assert {0, 1} <= set(plain.decision_.columns)
 
 
+@pytest.mark.parametrize("step", [1.0, 3.0, 1 / 3, 0.1, 0.7, 100.0])
+def test_greedy_search_takes_what_is_constant_within_classes_first(step):
+    X, y = np.random.default_rng(0).normal(size=(200, 8)), np.arange(200) % 2
+    X[:, 0] = y * step  # its scatter within classes is 0, or a crumb of rounding
+    joint = Joint(search="greedy", shrinkage=0.1, transform=None)
+    model = MaxDiscClassifier(structure=joint, n_features=2).fit(X, y)
+    assert model.decision_.columns[0] == 0
+    assert model.score(X, y) == 1.0
+
+
 @given(st.floats(-1e12, 1e12), st.floats(1e-6, 1e6))
 def test_the_log_is_odd_and_has_an_inverse(x, unit):
     log = LogTransform(np.array([unit]))

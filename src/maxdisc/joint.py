@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxdisc.decision import LinearDecision, Sweep, counted
+from maxdisc.densities import LEAST_SPREAD
 from maxdisc.families import Gaussian
 from maxdisc.matrices import Booleans, Floats, Integers, Matrix, blocks, canonical, is_sparse, with_data
 from maxdisc.moments import ClassMoments, ratio
@@ -737,7 +738,11 @@ def cross_fitted_order(
     if not all(half.weight.sum() > 0 for half in halves):
         return np.zeros(0, dtype=np.intp)
     total = first + second
+    prior = total.weight / total.weight.sum()
     within = np.einsum("pp->p", total.within()[0]) / total.weight.sum()
+    spread = within + prior @ (total.means() - prior @ total.means()) ** 2
+    # A feature that is constant within classes has a variance all the same, whatever rounding leaves of it.
+    within = np.maximum(within, LEAST_SPREAD * spread)
     rate = np.where(within > 0, 1 / np.sqrt(np.where(within > 0, within, 1.0)), 0.0)
     share = max(shrinkage, LEAST_SHRINKAGE)
     covariances, means = [], []
@@ -748,5 +753,4 @@ def cross_fitted_order(
         m = (half.means() - total.origin) * rate
         level = (half.weight @ m) / half.weight.sum()
         means.append(np.where(half.weight[:, None] > 0, m - level, 0.0))
-    prior = total.weight / total.weight.sum()
     return forward_search(np.stack(covariances), np.stack(means), np.stack(means[::-1]), prior, n_steps)[0]
