@@ -740,7 +740,10 @@ def cross_fitted_order(
     total = first + second
     prior = total.weight / total.weight.sum()
     within = np.einsum("pp->p", total.within()[0]) / total.weight.sum()
-    spread = within + prior @ (total.means() - prior @ total.means()) ** 2
+    share = np.where(np.isnan(total.origin), 0.0, total.weight[:, None])
+    share = ratio(share, share.sum(axis=0))
+    middle = (share * total.means()).sum(axis=0)
+    spread = within + (share * (total.means() - middle) ** 2).sum(axis=0)
     # A feature that is constant within classes has a variance all the same, whatever rounding leaves of it.
     within = np.maximum(within, LEAST_SPREAD * spread)
     rate = np.where(within > 0, 1 / np.sqrt(np.where(within > 0, within, 1.0)), 0.0)
@@ -750,7 +753,7 @@ def cross_fitted_order(
         correlation = half.within()[0] * rate[:, None] * rate / half.weight.sum()
         covariances.append((1 - share) * correlation + share * np.eye(len(rate)))
         # A class that this half lacks lies at the mean, where it adds nothing.
-        m = (half.means() - total.origin) * rate
-        level = (half.weight @ m) / half.weight.sum()
-        means.append(np.where(half.weight[:, None] > 0, m - level, 0.0))
+        seen = ~np.isnan(half.origin)
+        m = np.where(seen, half.means() - middle, 0.0) * rate
+        means.append(np.where(seen, m - (half.weight @ m) / half.weight.sum(), 0.0))
     return forward_search(np.stack(covariances), np.stack(means), np.stack(means[::-1]), prior, n_steps)[0]

@@ -25,7 +25,7 @@ from maxdisc.joint import (
 )
 from maxdisc.matrices import Floats, Integers, Matrix
 from maxdisc.moments import ClassMoments
-from maxdisc.products import ClassProducts
+from maxdisc.products import ClassProducts, observed_means
 from maxdisc.rows import LEFT_OUT, ArrayRows, BatchRows, FixedFolds, Folds, Rows, row_hashes
 from maxdisc.selection import Rule, SelectionPath, size_grid
 from maxdisc.smoothing import Smoothing
@@ -325,7 +325,9 @@ class _Samples:
     def _products(self) -> tuple[Integers, list[ClassProducts]]:
         orders = [self._ranking(fold).order[: self.size] for fold in self._every]
         union = np.unique(np.concatenate(orders))
-        return union, self.rows.products(union, self.folds, self.per_class)
+        return union, self.rows.products(
+            union, self.folds, self.per_class, observed_means(self._parts, union)
+        )
 
     def _union(self, size: int) -> Integers:
         return np.unique(np.concatenate([r.order[:size] for r in self._plains.values()]))

@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from maxdisc.counting import Membership, fold_moments
 from maxdisc.decision import Sweep, Sweepable
-from maxdisc.families import Family
+from maxdisc.families import Family, Gaussian
 from maxdisc.matrices import Floats, Integers, Matrix, blocks, canonical, is_sparse
 from maxdisc.moments import ClassMoments
-from maxdisc.products import ClassProducts, fold_products
+from maxdisc.products import ClassProducts, fold_products, observed_means
 
 #: A row with this fold is never held out: it is always among the training rows.
 ALWAYS_TRAINING = -1
@@ -161,12 +161,17 @@ class Rows(Protocol):
         """
 
     def products(
-        self, columns: Integers, folds: Folds | None = None, per_class: bool = False
+        self,
+        columns: Integers,
+        folds: Folds | None = None,
+        per_class: bool = False,
+        means: Floats | None = None,
     ) -> list[ClassProducts]:
         """Products of some columns (P,) over the rows of each fold, then over those never held out.
 
         Memory grows with P x P for each fold, times C if each class has products of its own. Missing cells
-        count as the mean of their class in their fold: see :func:`maxdisc.products.fold_products`.
+        count as the mean of their class in their fold: see :func:`maxdisc.products.fold_products`. Whoever
+        knows these means, shape (``count + 1``, C, P), NaN where there are none, may save a pass.
         """
 
 
@@ -244,10 +249,16 @@ class ArrayRows:
         return parts
 
     def products(
-        self, columns: Integers, folds: Folds | None = None, per_class: bool = False
+        self,
+        columns: Integers,
+        folds: Folds | None = None,
+        per_class: bool = False,
+        means: Floats | None = None,
     ) -> list[ClassProducts]:
         members, always = self._members(folds)
-        parts = fold_products(self.X, columns, members, self.n_classes, per_class)
+        if means is not None:
+            means = means[: members.n_groups // self.n_classes]
+        parts = fold_products(self.X, columns, members, self.n_classes, per_class, means)
         if not always:
             parts.append(ClassProducts.zero(self.n_classes, len(columns), per_class))
         return parts
@@ -333,9 +344,16 @@ class BatchRows:
         return _added(batch.moments(family, folds) for batch in self)
 
     def products(
-        self, columns: Integers, folds: Folds | None = None, per_class: bool = False
+        self,
+        columns: Integers,
+        folds: Folds | None = None,
+        per_class: bool = False,
+        means: Floats | None = None,
     ) -> list[ClassProducts]:
-        return _added(batch.products(columns, folds, per_class) for batch in self)
+        if means is None and not is_sparse(self.example()):
+            # Missing cells count as means of whole folds, not of a batch: sparse rows have none.
+            means = observed_means(self.moments(Gaussian(), folds), columns)
+        return _added(batch.products(columns, folds, per_class, means) for batch in self)
 
     def sweep(self, decision_of: Callable[[int], Sweepable], sizes: Integers, folds: Folds) -> list[Sweep]:
         decisions = [decision_of(f) for f in range(folds.count)]
