@@ -187,11 +187,11 @@ def fold_products(
     columns = np.asarray(columns, dtype=np.intp)
     source: _SparseColumns | _DenseColumns
     if is_sparse(X):
-        source = _SparseColumns.of(X[:, columns].tocsr(), members)
-    elif means is None:
-        source = _DenseColumns.of(np.asarray(X), columns, members)
+        source = _SparseColumns.of(X[:, columns].tocsr(), members, n_classes)
     else:
-        source = _DenseColumns(np.asarray(X), columns, means.reshape(members.n_groups, len(columns)))
+        X = np.asarray(X)
+        fill = _dense_means(X, columns, members) if means is None else means.reshape(-1, len(columns))
+        source = _DenseColumns(X, columns, fill, _middle(fill, n_classes))
     n_folds, weight = members.n_groups // n_classes, members.group_weight
     coarser = 1 if per_class else n_classes
     sums = np.zeros((members.n_groups, len(columns)))
@@ -228,25 +228,38 @@ def _within(members: Membership, entries: slice) -> Iterator[slice]:
         yield slice(int(start), int(stop))
 
 
+def _middle(means: Floats, n_classes: int) -> Floats:
+    """One origin for a class in all folds, so that they add as they are; NaN where a group has no mean.
+
+    From ``means`` of the groups (G, P). It is where sums are taken about, no more: no fold knows another's.
+    """
+    of_folds = means.reshape(-1, n_classes, means.shape[1])
+    known = ~np.isnan(of_folds)
+    middle = ratio(np.where(known, of_folds, 0.0).sum(axis=0), known.sum(axis=0))
+    return np.where(known, middle, np.nan).reshape(means.shape)
+
+
+def _dense_means(X: Floats, columns: Integers, members: Membership) -> Floats:
+    """Means of the observed cells of each group, shape (G, P); NaN where there are none."""
+    shape = (members.n_groups, len(columns))
+    sums, cells = np.zeros(shape), np.zeros(shape)
+    for run in _runs(members, 1, len(columns)):
+        values = X[np.ix_(members.rows[run], columns)].astype(np.float64, copy=False)
+        missing = np.isnan(values)
+        weights = members.weights[run]
+        sums[members.groups[run.start]] += weights @ np.where(missing, 0.0, values)
+        cells[members.groups[run.start]] += weights @ ~missing
+    return np.where(cells > 0, ratio(sums, cells), np.nan)
+
+
 @dataclass(frozen=True, eq=False)
 class _DenseColumns:
-    """Some columns of a dense matrix about the means of their groups, ``origin`` (groups, P)."""
+    """Some columns of a dense matrix about ``origin``; ``fill`` stands for missing cells. Both (groups, P)."""
 
     X: Floats
     columns: Integers
+    fill: Floats
     origin: Floats
-
-    @classmethod
-    def of(cls, X: Floats, columns: Integers, members: Membership) -> _DenseColumns:
-        shape = (members.n_groups, len(columns))
-        sums, cells = np.zeros(shape), np.zeros(shape)
-        for run in _runs(members, 1, len(columns)):
-            values = X[np.ix_(members.rows[run], columns)].astype(np.float64, copy=False)
-            missing = np.isnan(values)
-            weights = members.weights[run]
-            sums[members.groups[run.start]] += weights @ np.where(missing, 0.0, values)
-            cells[members.groups[run.start]] += weights @ ~missing
-        return cls(X, columns, np.where(cells > 0, ratio(sums, cells), np.nan))
 
     @property
     def width(self) -> int:
@@ -254,7 +267,12 @@ class _DenseColumns:
 
     def _gaps(self, members: Membership, entries: slice) -> Floats:
         values = self.X[np.ix_(members.rows[entries], self.columns)].astype(np.float64, copy=False)
-        return np.where(np.isnan(values), 0.0, values - self.origin[members.groups[entries]])
+        groups, missing = members.groups[entries], np.isnan(values)
+        gaps = values - self.origin[groups]
+        if missing.any():
+            # Where the group has no mean either, the cell lies at the origin, wherever that will be.
+            gaps = np.where(missing, np.nan_to_num(self.fill - self.origin)[groups], gaps)
+        return np.asarray(gaps)
 
     def products(self, members: Membership, entries: slice) -> Floats:
         # One matrix with itself: half the work, and symmetric to the last bit.
@@ -274,7 +292,7 @@ class _SparseColumns:
     origin: Floats
 
     @classmethod
-    def of(cls, X: Matrix, members: Membership) -> _SparseColumns:
+    def of(cls, X: Matrix, members: Membership, n_classes: int) -> _SparseColumns:
         X = X.astype(np.float64, copy=False)
         if np.isnan(X.data).any():
             raise ValueError("a sparse matrix stores NaN: missing cells are for dense input.")
@@ -283,7 +301,8 @@ class _SparseColumns:
         squares = indicator.sum(axis=0) @ X.power(2)
         means = ratio(sums, weight)
         far = squares - (sums * means).sum(axis=0) < CANCELLING * squares
-        return cls(X, np.flatnonzero(far), np.where(weight > 0, np.where(far, means, 0.0), np.nan))
+        means = np.where(weight > 0, np.where(far, means, 0.0), np.nan)
+        return cls(X, np.flatnonzero(far), _middle(means, n_classes))
 
     @property
     def width(self) -> int:
