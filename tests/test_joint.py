@@ -179,6 +179,34 @@ def test_a_trial_counts_what_its_decisions_predict(per_class):
                 np.testing.assert_allclose(swept.loss[t, a, s], -log_p[np.arange(20), codes[rows]].sum())
 
 
+@pytest.mark.parametrize("gap", [2.0**13, 2.0**27, 2.0**31])
+def test_classes_far_apart_do_not_blur_those_that_are_near(gap):
+    X, codes = correlated(2, n=3000, d=4, classes=3)  # so many rows: from products
+    X = np.round(X * 2**16) / 2**16  # exact under the gap
+    far = X + gap * (codes == 0)[:, None] * [1, 0, 0, 0]
+    others = codes > 0
+    joint = Joint(shrinkage=0.1, transform=None)
+    near = MaxDiscClassifier(structure=joint, n_features="all").fit(X, codes).predict_log_proba(X[others])
+    model = MaxDiscClassifier(structure=joint, n_features="all").fit(far, codes)
+    got = model.predict_log_proba(far[others])
+    # The covariance within classes is the same, so the odds of the near classes are.
+    np.testing.assert_allclose(got[:, 1] - got[:, 2], near[:, 1] - near[:, 2], atol=1e-5)
+    assert (model.predict(far[~others]) == 0).all()
+    parts = model.explain(far[:50])
+    np.testing.assert_allclose(parts.prior + parts.contributions.sum(axis=2), parts.total, rtol=1e-9)
+    decision, rows = model.decision_, np.flatnonzero(others)
+    R = 1 / decision.rate
+    S = np.linalg.inv(decision.tail[0] * (np.eye(4) - decision.factor[0].T @ decision.factor[0])) * R * R[:, None]
+    mean = decision.origin + decision.center[1] * R
+    base = decision.log_base(far[rows]) + decision.scores(far[rows])[:, 1] - decision.log_prior[1]
+    if gap > 2**20:  # nearer, terms of the square of the gap are borne
+        due = multivariate_normal(mean, S).logpdf(far[rows][:, decision.columns])
+        np.testing.assert_allclose(base, due, atol=1e-4)
+    sample = sample_of(far, codes)
+    swept = JointTrial(sample, (0.1,)).swept(far, codes, np.ones(3000), np.array([4]), rows)
+    assert swept.correct[0, 0] == (model.predict(far[rows]) == codes[rows]).sum()
+
+
 def direct(covariance, left, right, prior):
     """J by its formula: the mean over pairs of trace(S^-1 B)."""
     out = []

@@ -28,6 +28,8 @@ from maxdisc.smoothing import Smoothing
 POOLED = Smoothing(1e12)
 #: No covariance is shrunk less than this: its inverse then keeps 12 digits, however many features there are.
 LEAST_SHRINKAGE = 1e-4
+# Linear terms of this size cancel to about 1e-8 of a log-odds; beyond, distances to the class means are taken.
+FAR = 1e8
 # Directions with less than this share of the largest variance are rounding.
 ROUNDING = 1e-12
 
@@ -214,6 +216,11 @@ class JointDecision:
         return self._times(self.center, 0)
 
     @cached_property
+    def linear(self) -> bool:
+        """Whether rows are scored by :attr:`weights`, no class lying so far away that its terms cancel."""
+        return self.shared and _near(0.5 * (self.weights * self.center).sum(axis=1))
+
+    @cached_property
     def constant(self) -> Floats:
         """Half the log determinants of the precisions, over the features that say something, shape (G,)."""
         telling = np.count_nonzero(self.rate)
@@ -295,7 +302,9 @@ class JointDecision:
         """What each kept feature adds to each class's score, shape (N, C, K).
 
         Shared covariance: its weight times how far it lies beyond half-way to the class mean. Otherwise: its
-        share of the quadratic form, and an even share of the log determinant. 0 for a missing cell.
+        share of the quadratic form, and an even share of the log determinant. The share of the form also
+        where classes with a shared covariance lie so far apart (1e4 deviations) that weights would cancel.
+        0 for a missing cell.
         """
         shape = (self.n_classes, len(self.columns))
         out = np.empty((X.shape[0], *shape))
@@ -350,19 +359,22 @@ class JointDecision:
 
     def _evidence(self, z: Floats) -> Floats:
         """Log densities up to what all classes share, shape (n, C)."""
-        if self.shared:
+        if self.linear:
             return z @ self.weights.T - 0.5 * (self.weights * self.center).sum(axis=1)
         out = np.empty((len(z), self.n_classes))
         for c in range(self.n_classes):
+            g = 0 if self.shared else c
             gap = z - self.center[c]
-            along = gap @ self.factor[c].T
-            out[:, c] = -0.5 * self.tail[c] * ((gap * gap).sum(axis=1) - (along * along).sum(axis=1))
-        return out + self.constant
+            along = gap @ self.factor[g].T
+            out[:, c] = -0.5 * self.tail[g] * ((gap * gap).sum(axis=1) - (along * along).sum(axis=1))
+        return out if self.shared else out + self.constant
 
     def _common(self, z: Floats) -> Floats:
         """What all classes share of the log density of z, shape (n,)."""
         base = np.full(len(z), -0.5 * np.log(2 * np.pi) * np.count_nonzero(self.rate))
-        return base + self.constant[0] - 0.5 * (z * self._times(z, 0)).sum(axis=1) if self.shared else base
+        if self.shared:
+            base += self.constant[0]
+        return base - 0.5 * (z * self._times(z, 0)).sum(axis=1) if self.linear else base
 
     def _scattered(self, part: JointDecision, z: Floats) -> Floats:
         """Contributions of the features of a marginal decision, among all of them, flat."""
@@ -372,12 +384,14 @@ class JointDecision:
         return out.reshape(len(z), -1)
 
     def _contributions(self, z: Floats) -> Floats:
-        if self.shared:
+        if self.linear:
             return self.weights * (z[:, None] - 0.5 * self.center)
+        groups = np.zeros(self.n_classes, dtype=np.intp) if self.shared else np.arange(self.n_classes)
+        gaps = [z - center for center in self.center]
+        out = np.stack([-0.5 * gap * self._times(gap, g) for gap, g in zip(gaps, groups, strict=True)], axis=1)
         telling = self.rate > 0
         even = self.constant[:, None] * (telling / max(int(np.count_nonzero(telling)), 1))
-        gaps = [z - center for center in self.center]
-        return np.stack([-0.5 * g * self._times(g, c) for c, g in enumerate(gaps)], axis=1) + even
+        return out if self.shared else out + even
 
 
 @dataclass(frozen=True, eq=False)
@@ -507,9 +521,10 @@ class JointSample:
         """For each shrinkage, the scores (n, C) of rows of z: what its decision gives, without making it."""
         z, center = z[:, :size], self.center[:, :size]
         along = [(z @ s.directions.T, center @ s.directions.T) for s in self._spectrum(size)]
-        if len(along) == 1:
+        squares = (center**2).sum(axis=1)
+        if len(along) == 1 and _near(squares):
             ((rows, classes),) = along
-            products, squares = z @ center.T, (center**2).sum(axis=1)
+            products = z @ center.T
             for shrinkage in shrinkages:
                 shares, (length,) = self._shrunk(size, shrinkage)
                 half = 0.5 * (squares - classes**2 @ length)
@@ -517,10 +532,11 @@ class JointSample:
             return
         telling = np.count_nonzero(self.rate[:size])
         gaps = np.stack([((z - m) ** 2).sum(axis=1) for m in center], axis=1)
-        apart = [(rows - classes[c]) ** 2 for c, (rows, classes) in enumerate(along)]
+        groups = [0] * len(center) if len(along) == 1 else range(len(center))
+        apart = [(along[g][0] - along[g][1][c]) ** 2 for c, g in enumerate(groups)]
         for shrinkage in shrinkages:
             shares, lengths = self._shrunk(size, shrinkage)
-            inside = np.stack([a @ length for a, length in zip(apart, lengths, strict=True)], axis=1)
+            inside = np.stack([a @ lengths[g] for a, g in zip(apart, groups, strict=True)], axis=1)
             volume = np.array([np.log1p(-length).sum() for length in lengths]) - telling * np.log(shares)
             yield self.log_prior + 0.5 * (volume - (gaps - inside) / shares)
 
@@ -552,6 +568,11 @@ class JointSample:
             pseudo = shrinkage / (1 - shrinkage) * float(self.weight[self.weight > 0].mean())
             share = pseudo / (weight + pseudo)
         return min(max(share, LEAST_SHRINKAGE), 1.0)
+
+
+def _near(terms: Floats) -> bool:
+    """Whether terms are so small that the difference of two of them keeps its digits."""
+    return bool((terms <= FAR).all())
 
 
 def _as_observed(factors: list[Floats], moments: ClassMoments, blank: JointSample) -> tuple[Floats, ...]:
