@@ -335,6 +335,48 @@ def test_batches_give_the_model_of_the_rows_in_memory():
     assert chosen.joint_.settled
 
 
+@pytest.mark.parametrize("search", ["top", "greedy"])
+@pytest.mark.parametrize("transform", ["log", None])
+def test_neither_batches_nor_the_order_of_rows_change_what_is_chosen(search, transform):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 300)
+    X = np.exp(rng.normal(size=(300, 12)) + 0.4 * y[:, None] * (np.arange(12) < 4))
+    X[rng.random(300) < 0.1, 5] = 0.0
+
+    def fitted(rows):
+        classifier = MaxDiscClassifier(structure=Joint(search=search, transform=transform), cv="hash")
+        return classifier.fit_rows(rows, np.arange(3))
+
+    def batches(n, X=X, y=y):
+        return BatchRows(lambda: [(X[i : i + n], y[i : i + n]) for i in range(0, 300, n)], 3)
+
+    whole = fitted(ArrayRows(X, y, 3))
+    order = rng.permutation(300)
+    sources = [batches(300), batches(100), batches(37), batches(37, X[order], y[order])]
+    for rows in [*sources, ArrayRows(X[order], y[order], 3)]:
+        other = fitted(rows)
+        assert (other.joint_, other.n_selected_) == (whole.joint_, whole.n_selected_)
+        np.testing.assert_array_equal(other.decision_.columns, whole.decision_.columns)
+        np.testing.assert_array_equal(other.path_.n_rows, whole.path_.n_rows)
+        np.testing.assert_allclose(other.path_.log_loss, whole.path_.log_loss, rtol=1e-6)
+        np.testing.assert_allclose(other.predict_proba(X), whole.predict_proba(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("n", [300, 100, 7, 1])
+def test_missing_cells_do_not_know_the_batches(n):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 300)
+    X = rng.normal(size=(300, 6)) @ rng.normal(size=(6, 6)) + y[:, None] + 50
+    X[rng.random(X.shape) < 0.2] = np.nan
+    rows = BatchRows(lambda: [(X[i : i + n], y[i : i + n]) for i in range(0, 300, n)], 3)
+    for joint in (Joint(shrinkage=0.1, transform=None), Joint("per_class", 0.1, "greedy", "log")):
+        classifier = MaxDiscClassifier(structure=joint, n_features=4, cv="hash")
+        whole = classifier.fit(X, y).predict_proba(X)
+        np.testing.assert_allclose(
+            classifier.fit_rows(rows, np.arange(3)).predict_proba(X), whole, atol=1e-9
+        )
+
+
 def test_products_and_residuals_choose_alike(monkeypatch):
     X, y = load_wine(return_X_y=True)
     rows = ArrayRows(X, y, 3)

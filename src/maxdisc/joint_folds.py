@@ -124,27 +124,19 @@ class JointModels:
         """The rows, transformed."""
         if transform is None:
             return self.rows
-        log = self._log
         if isinstance(self.rows, ArrayRows):
-            return replace(self.rows, X=log(self.rows.X))
+            return _logged(self.rows, self._log)
         if isinstance(self.rows, BatchRows):
-            source = self.rows
-
-            def batches() -> Iterator[tuple[Matrix, ...]]:
-                for batch in source:
-                    yield (log(batch.X), batch.labels, *([] if batch.weights is None else [batch.weights]))
-
-            return replace(source, batches=batches)
+            return _LogBatches(self.rows.batches, self.rows.n_classes, self.rows.names, self._log)
         raise ValueError("this source of rows cannot be transformed: use Joint(transform=None).")
 
     @cached_property
     def _fixed_plans(self) -> list[Folds]:
-        """Folds of rows in memory are those of the rows as they are, however they are transformed."""
+        """Folds of rows in memory, dealt once for all that is tried."""
         if not isinstance(self.rows, ArrayRows):
             return list(self.plans)
-        X, start = self.rows.X, self.rows.start
-        before = np.full(start, LEFT_OUT)
-        return [FixedFolds(np.concatenate([before, p.of(X, start)]), p.count) for p in self.plans]
+        before = np.full(self.rows.start, LEFT_OUT)
+        return [FixedFolds(np.concatenate([before, self.rows.dealt(p)]), p.count) for p in self.plans]
 
     @property
     def _candidates(self) -> list[tuple[str | None, bool]]:
@@ -226,6 +218,23 @@ def _merit(sweeps: Sequence[Sweep]) -> Floats:
     around = np.pad(merit, 1, mode="edge")
     n, m = merit.shape
     return np.mean([around[i : i + n, j : j + m] for i in range(3) for j in range(3)], axis=0)
+
+
+def _logged(rows: ArrayRows, log: LogTransform) -> ArrayRows:
+    """The rows transformed, their folds those of the rows as they are."""
+    return replace(rows, X=log(rows.X), source=rows.X)
+
+
+@dataclass(frozen=True, eq=False)
+class _LogBatches(BatchRows):
+    """Batches, transformed one by one."""
+
+    log: LogTransform | None = None
+
+    def __iter__(self) -> Iterator[ArrayRows]:
+        assert self.log is not None
+        for batch in super().__iter__():
+            yield _logged(batch, self.log)
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,7 +346,7 @@ class _Samples:
         assert isinstance(self.rows, ArrayRows)
         held = np.zeros(self.rows.X.shape[0], dtype=np.intp)
         if fold is not None and self.folds is not None:
-            assigned = self.folds.of(self.rows.X, self.rows.start)
+            assigned = self.rows.dealt(self.folds)
             held = np.where((assigned == fold) | (assigned == LEFT_OUT), -1, 0)
         return Membership.of(self.rows.labels, self.rows.n_classes, self.rows.weights, held)
 

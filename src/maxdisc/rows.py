@@ -193,6 +193,9 @@ class ArrayRows:
         Names of the columns, for messages.
     start : int
         Number of the first row, where these are a batch of a longer stream.
+    source : matrix of shape (N, D), optional
+        The rows as they came, where ``X`` is a transform of them: folds are dealt by these, since the last
+        bits of a transform may depend on how many rows it is given at once.
 
     Examples
     --------
@@ -211,6 +214,7 @@ class ArrayRows:
     weights: Floats | None = None
     names: npt.ArrayLike | None = None
     start: int = 0
+    source: Matrix | None = None
 
     def __post_init__(self) -> None:
         X = canonical(self.X) if is_sparse(self.X) else np.asarray(self.X)
@@ -263,17 +267,21 @@ class ArrayRows:
             parts.append(ClassProducts.zero(self.n_classes, len(columns), per_class))
         return parts
 
+    def dealt(self, folds: Folds) -> Integers:
+        """The fold of each row, shape (N,)."""
+        return folds.of(self.X if self.source is None else self.source, self.start)
+
     def _members(self, folds: Folds | None) -> tuple[Membership, bool]:
         """Who counts towards which class of which fold, and whether some rows are never held out."""
         count, fold = 0, np.full(self.X.shape[0], ALWAYS_TRAINING)
         if folds is not None:
-            count, fold = folds.count, folds.of(self.X, self.start)
+            count, fold = folds.count, self.dealt(folds)
         always = bool((fold == ALWAYS_TRAINING).any())
         fold = np.where(fold == ALWAYS_TRAINING, count, fold)
         return Membership.of(self.labels, self.n_classes, self.weights, fold, count + always), always
 
     def sweep(self, decision_of: Callable[[int], Sweepable], sizes: Integers, folds: Folds) -> list[Sweep]:
-        fold = folds.of(self.X, self.start)
+        fold = self.dealt(folds)
         weights = np.ones(self.X.shape[0]) if self.weights is None else self.weights
         out = []
         for f in range(folds.count):
