@@ -147,6 +147,25 @@ def test_shrinkage_rules_are_those_of_scikit_learn(d):
     np.testing.assert_allclose(1 / sample.decision(d, "oas").tail[0], oas(Z, assume_centered=True)[1])
 
 
+@pytest.mark.parametrize("rule", ["ledoit_wolf", "oas", 0.3])
+@pytest.mark.parametrize("per_class", [False, True])
+def test_a_row_of_weight_two_is_two_rows(rule, per_class):
+    X, codes = correlated(7, n=50, d=20)
+    times = np.random.default_rng(3).integers(1, 4, size=50)
+    weighted = sample_of(X, codes, per_class=per_class, weights=times.astype(float)).decision(20, rule)
+    repeated = sample_of(np.repeat(X, times, axis=0), np.repeat(codes, times), per_class=per_class)
+    repeated = repeated.decision(20, rule)
+    assert (weighted.tail > 1).all()
+    np.testing.assert_allclose(weighted.tail, repeated.tail, rtol=1e-9)
+    np.testing.assert_allclose(weighted.scores(X), repeated.scores(X), rtol=1e-8, atol=1e-8)
+
+
+def test_weights_that_sum_to_one_are_one_row():
+    X, codes = correlated(7, n=50, d=20)
+    sample = sample_of(X, codes, weights=np.full(50, 1 / 50))
+    assert sample.decision(20, "ledoit_wolf").tail[0] == sample.decision(20, "oas").tail[0] == 1
+
+
 @pytest.mark.parametrize("per_class", [False, True])
 def test_rows_and_products_make_the_same_decision(per_class):
     X, codes = correlated(8, n=60)

@@ -49,8 +49,10 @@ class Joint:
     shrinkage : "auto", "ledoit_wolf", "oas" or float
         How far covariances are drawn towards the variances within classes, without correlation: a share from
         0 (never quite: at least 1e-4) to 1 (shared: a diagonal linear discriminant), or the rule of Ledoit
-        and Wolf or the oracle approximating rule of Chen and others. Where each class has a covariance of its
-        own, a smaller class is drawn further, as by pseudo-rows.
+        and Wolf or the oracle approximating rule of Chen and others. The two rules take weights for numbers
+        of rows, as smoothing does: a row of weight 2 is two rows, and weights that sum to 1 are one row, drawn
+        wholly (scale them to sum to the number of rows). Where each class has a covariance of its own, a
+        smaller class is drawn further, as by pseudo-rows.
     search : {"top", "greedy"}
         Keep the best features by their own divergence, or choose them one after another by what they add to
         the J of the joint densities, cross-fitted between two halves of the rows.
@@ -406,8 +408,9 @@ class JointSample:
         Weight of the rows behind each factor.
     factors : tuple of G ndarrays of shape (R, K)
         ``factor' factor`` is the covariance of z within all classes (G = 1), or within each.
-    by_row : bool
-        Whether the rows of the factors are those of the data, as the rule of Ledoit and Wolf needs them.
+    row_shares : tuple of G ndarrays of shape (R,), optional
+        Where the rows of a factor are those of the data, as the rule of Ledoit and Wolf needs them: the share
+        of each in the weight.
     """
 
     columns: Integers
@@ -417,7 +420,7 @@ class JointSample:
     log_prior: Floats
     weight: Floats
     factors: tuple[Floats, ...]
-    by_row: bool
+    row_shares: tuple[Floats, ...] | None
     unit: Floats | None = None
     _spectra: dict[int, list[_Spectrum]] = field(default_factory=dict, repr=False)
 
@@ -446,7 +449,9 @@ class JointSample:
         weight = moments.weight if per_class else moments.weight.sum(keepdims=True)
         root = np.sqrt(np.where(weight > 0, weight, 1.0))
         factors = [residuals[groups == g] / root[g] for g in range(len(weight))]
-        return replace(blank, weight=weight, factors=_as_observed(factors, moments, blank), by_row=True)
+        shares = tuple(ratio(weights[groups == g], weight[g]) for g in range(len(weight)))
+        observed = _as_observed(factors, moments, blank)
+        return replace(blank, weight=weight, factors=observed, row_shares=shares)
 
     @classmethod
     def of_products(
@@ -463,7 +468,7 @@ class JointSample:
         scatter = products.within() * blank.rate[:, None] * blank.rate
         variances, directions = np.linalg.eigh(scatter / np.where(weight > 0, weight, 1.0)[:, None, None])
         factors = list(np.sqrt(np.maximum(variances, 0.0))[:, :, None] * np.swapaxes(directions, 1, 2))
-        return replace(blank, weight=weight, factors=_as_observed(factors, moments, blank), by_row=False)
+        return replace(blank, weight=weight, factors=_as_observed(factors, moments, blank))
 
     @classmethod
     def _blank(
@@ -488,7 +493,7 @@ class JointSample:
             marginal.log_prior,
             np.zeros(0),
             (),
-            False,
+            None,
             None if unit is None else unit[columns],
         )
 
@@ -554,13 +559,13 @@ class JointSample:
         if shrinkage == "oas":
             share = _oas(spectrum.variances, size, weight)
         elif shrinkage == "ledoit_wolf":
-            if not self.by_row:
+            if self.row_shares is None:
                 raise ValueError(
                     "shrinkage='ledoit_wolf' needs the rows in memory, and not more than "
                     "a few thousand: use 'oas', 'auto' or a number."
                 )
             norms = (self.factors[group][:, :size] ** 2).sum(axis=1)
-            share = _ledoit_wolf(spectrum.variances, norms, size, weight)
+            share = _ledoit_wolf(spectrum.variances, norms, self.row_shares[group], size, weight)
         elif len(self.factors) == 1 or shrinkage == 1:
             share = float(shrinkage)
         else:
@@ -617,11 +622,15 @@ def _oas(variances: Floats, size: int, n: float) -> float:
     return 1.0 if below <= 0 else float(min((square + level**2) / below, 1.0))
 
 
-def _ledoit_wolf(variances: Floats, norms: Floats, size: int, n: float) -> float:
-    """The shrinkage of Ledoit and Wolf (2004), from variances and the squared lengths of the rows / n."""
+def _ledoit_wolf(variances: Floats, norms: Floats, row_shares: Floats, size: int, n: float) -> float:
+    """The shrinkage of Ledoit and Wolf (2004), from variances and the squared lengths of the factor's rows.
+
+    A row of share q has the squared length q times that of its residual, whose fourth power is averaged.
+    """
     level, square = variances.sum() / size, (variances**2).sum()
     distance = (square - size * level**2) / size
-    noise = min((n * (norms**2).sum() - square) / (size * n), distance)
+    fourth = ratio(norms**2, row_shares).sum()
+    noise = min(max(fourth - square, 0.0) / (size * n), distance)
     return 1.0 if distance <= 0 else float(noise / distance)
 
 
