@@ -396,6 +396,36 @@ def test_missing_cells_do_not_know_the_batches(n):
         )
 
 
+@pytest.mark.parametrize("scale", [1e-200, 1e-12, 1e6, 1e12, 1e100])
+def test_the_unit_of_weights_does_not_matter(scale):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 90)
+    X = (rng.normal(size=(90, 10)) + 0.5 * y[:, None] * (np.arange(10) < 4)) * np.where(y == 0, 3, 1)[:, None]
+    for joint in (Joint(shrinkage=0.2, transform=None), Joint("per_class", 0.2, "greedy", None)):
+        classifier = MaxDiscClassifier(structure=joint, n_features=6)
+        due = classifier.fit(X, y)
+        ranking, rate, proba = due.ranking_.copy(), due.decision_.rate, due.predict_proba(X)
+        got = classifier.fit(X, y, sample_weight=np.full(90, scale))
+        np.testing.assert_array_equal(got.ranking_, ranking)
+        np.testing.assert_allclose(got.decision_.rate, rate, rtol=1e-9)
+        np.testing.assert_allclose(got.predict_proba(X), proba, atol=1e-9)
+
+
+def test_weights_beyond_all_measure_are_refused_and_never_give_infinite_scores():
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    X = rng.normal(size=(60, 8)) + 0.8 * (y == 1)[:, None]
+    classifier = MaxDiscClassifier(structure=Joint("per_class", 0.0, transform=None), n_features=4)
+    weights = np.ones(60)
+    weights[0] = 1e5
+    assert np.isfinite(classifier.fit(X, y, sample_weight=weights).predict_joint_log_proba(X)).all()
+    weights[0] = 1e13
+    with pytest.raises(ValueError, match="weights that differ less"):
+        classifier.fit(X, y, sample_weight=weights)
+    shared = MaxDiscClassifier(structure=Joint("shared", 0.0, transform=None), n_features=4)
+    assert np.isfinite(shared.fit(X, y, sample_weight=weights).predict_joint_log_proba(X)).all()
+
+
 def test_products_and_residuals_choose_alike(monkeypatch):
     X, y = load_wine(return_X_y=True)
     rows = ArrayRows(X, y, 3)

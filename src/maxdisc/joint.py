@@ -24,12 +24,14 @@ from maxdisc.moments import ClassMoments, ratio
 from maxdisc.products import ClassProducts
 from maxdisc.smoothing import Smoothing
 
-#: So many pseudo-rows give all classes the variance within classes.
+#: So many pseudo-rows give all classes the variance within classes: see :func:`weighing_one`.
 POOLED = Smoothing(1e12)
 #: No covariance is shrunk less than this: its inverse then keeps 12 digits, however many features there are.
 LEAST_SHRINKAGE = 1e-4
 # Linear terms of this size cancel to about 1e-8 of a log-odds; beyond, distances to the class means are taken.
 FAR = 1e8
+# A covariance this much wider in one direction than in most has an inverse of five digits.
+WIDEST = 1e11
 # Directions with less than this share of the largest variance are rounding.
 ROUNDING = 1e-12
 
@@ -55,7 +57,8 @@ class Joint:
         smaller class is drawn further, as by pseudo-rows.
     search : {"top", "greedy"}
         Keep the best features by their own divergence, or choose them one after another by what they add to
-        the J of the joint densities, cross-fitted between two halves of the rows.
+        the J of the joint densities, cross-fitted between two halves of the rows. The halves are dealt by a
+        hash of each row's cells and their columns: the order of rows does not matter, that of columns does.
     transform : {"auto", "log"} or None
         Take x as it is, or ``sign(x) log(1 + |x| / u)``, with u the feature's deviation over all rows: so 0
         stays 0, small values stay nearly as they are, and large ones, of either sign, become logarithms.
@@ -474,7 +477,7 @@ class JointSample:
     def _blank(
         cls, moments: ClassMoments, columns: Integers, prior: Floats | None, unit: Floats | None
     ) -> JointSample:
-        marginal = LinearDecision.of(Gaussian(), moments, POOLED, columns, prior)
+        marginal = LinearDecision.of(Gaussian(), weighing_one(moments), POOLED, columns, prior)
         precision = -2 * marginal.weights[1]
         telling = precision[0] > 0
         rate = np.sqrt(np.where(telling, precision[0], 0.0))
@@ -550,6 +553,11 @@ class JointSample:
         spectra = self._spectrum(size)
         shares = np.array([self._share(g, s, size, shrinkage) for g, s in enumerate(spectra)])
         whole = [(1 - share) * s.variances for s, share in zip(spectra, shares, strict=True)]
+        if any((w > WIDEST * share).any() for w, share in zip(whole, shares, strict=True)):
+            raise ValueError(
+                "a class varies too much beside the variance within all classes for a covariance of its own: "
+                "give weights that differ less, more shrinkage, or covariance='shared'."
+            )
         return shares, [w / (w + share) for w, share in zip(whole, shares, strict=True)]
 
     def _share(self, group: int, spectrum: _Spectrum, size: int, shrinkage: Shrinkage) -> float:
@@ -573,6 +581,15 @@ class JointSample:
             pseudo = shrinkage / (1 - shrinkage) * float(self.weight[self.weight > 0].mean())
             share = pseudo / (weight + pseudo)
         return min(max(share, LEAST_SHRINKAGE), 1.0)
+
+
+def weighing_one(moments: ClassMoments) -> ClassMoments:
+    """The same moments, scaled to weigh about 1, so that ``POOLED`` pseudo-rows outweigh them.
+
+    By a power of two, which changes no digit.
+    """
+    exponent = np.frexp(moments.weight.sum())[1]
+    return moments.scaled(np.full(moments.n_classes, np.ldexp(1.0, -max(int(exponent), -1000))))
 
 
 def _near(terms: Floats) -> bool:

@@ -22,6 +22,7 @@ from maxdisc.joint import (
     LogTransform,
     Shrinkage,
     cross_fitted_order,
+    weighing_one,
 )
 from maxdisc.matrices import Floats, Integers, Matrix
 from maxdisc.moments import ClassMoments
@@ -303,9 +304,11 @@ class _Samples:
 
     def _plain(self, fold: int | None) -> FeatureRanking:
         """Features by their own divergence."""
-        models = self.models
+        models, moments = self.models, self._training(fold)
+        if models.smoothing is None:
+            moments = weighing_one(moments)
         given = (models.smoothing or POOLED, models.divergence, models.prior, 1)
-        return ranked_decision(Gaussian(), self._training(fold), *given)[0]
+        return ranked_decision(Gaussian(), moments, *given)[0]
 
     @cached_property
     def _plains(self) -> dict[int | None, FeatureRanking]:
