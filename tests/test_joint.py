@@ -215,7 +215,11 @@ def test_classes_far_apart_do_not_blur_those_that_are_near(gap):
     np.testing.assert_allclose(parts.prior + parts.contributions.sum(axis=2), parts.total, rtol=1e-9)
     decision, rows = model.decision_, np.flatnonzero(others)
     R = 1 / decision.rate
-    S = np.linalg.inv(decision.tail[0] * (np.eye(4) - decision.factor[0].T @ decision.factor[0])) * R * R[:, None]
+    S = (
+        np.linalg.inv(decision.tail[0] * (np.eye(4) - decision.factor[0].T @ decision.factor[0]))
+        * R
+        * R[:, None]
+    )
     mean = decision.origin + decision.center[1] * R
     base = decision.log_base(far[rows]) + decision.scores(far[rows])[:, 1] - decision.log_prior[1]
     if gap > 2**20:  # nearer, terms of the square of the gap are borne
@@ -391,9 +395,7 @@ def test_missing_cells_do_not_know_the_batches(n):
     for joint in (Joint(shrinkage=0.1, transform=None), Joint("per_class", 0.1, "greedy", "log")):
         classifier = MaxDiscClassifier(structure=joint, n_features=4, cv="hash")
         whole = classifier.fit(X, y).predict_proba(X)
-        np.testing.assert_allclose(
-            classifier.fit_rows(rows, np.arange(3)).predict_proba(X), whole, atol=1e-9
-        )
+        np.testing.assert_allclose(classifier.fit_rows(rows, np.arange(3)).predict_proba(X), whole, atol=1e-9)
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e-12, 1e6, 1e12, 1e100])

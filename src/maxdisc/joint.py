@@ -28,7 +28,7 @@ from maxdisc.smoothing import Smoothing
 POOLED = Smoothing(1e12)
 #: No covariance is shrunk less than this: its inverse then keeps 12 digits, however many features there are.
 LEAST_SHRINKAGE = 1e-4
-# Linear terms of this size cancel to about 1e-8 of a log-odds; beyond, distances to the class means are taken.
+# Linear terms of this size cancel to about 1e-8; beyond, distances to the class means are taken.
 FAR = 1e8
 # A covariance this much wider in one direction than in most has an inverse of five digits.
 WIDEST = 1e11
@@ -52,9 +52,9 @@ class Joint:
         How far covariances are drawn towards the variances within classes, without correlation: a share from
         0 (never quite: at least 1e-4) to 1 (shared: a diagonal linear discriminant), or the rule of Ledoit
         and Wolf or the oracle approximating rule of Chen and others. The two rules take weights for numbers
-        of rows, as smoothing does: a row of weight 2 is two rows, and weights that sum to 1 are one row, drawn
-        wholly (scale them to sum to the number of rows). Where each class has a covariance of its own, a
-        smaller class is drawn further, as by pseudo-rows.
+        of rows, as smoothing does: a row of weight 2 is two rows, and weights that sum to 1 are one row,
+        drawn wholly (scale them to sum to the number of rows). Where each class has a covariance of its own,
+        a smaller class is drawn further, as by pseudo-rows.
     search : {"top", "greedy"}
         Keep the best features by their own divergence, or choose them one after another by what they add to
         the J of the joint densities, cross-fitted between two halves of the rows. The halves are dealt by a
@@ -391,9 +391,9 @@ class JointDecision:
     def _contributions(self, z: Floats) -> Floats:
         if self.linear:
             return self.weights * (z[:, None] - 0.5 * self.center)
-        groups = np.zeros(self.n_classes, dtype=np.intp) if self.shared else np.arange(self.n_classes)
         gaps = [z - center for center in self.center]
-        out = np.stack([-0.5 * gap * self._times(gap, g) for gap, g in zip(gaps, groups, strict=True)], axis=1)
+        shares = [-0.5 * gap * self._times(gap, 0 if self.shared else c) for c, gap in enumerate(gaps)]
+        out = np.stack(shares, axis=1)
         telling = self.rate > 0
         even = self.constant[:, None] * (telling / max(int(np.count_nonzero(telling)), 1))
         return out if self.shared else out + even

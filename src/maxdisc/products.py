@@ -146,7 +146,7 @@ class ClassProducts:
 
 
 def observed_means(parts: Iterable[ClassMoments], columns: Integers) -> Floats:
-    """Class means of some columns, shape (parts, C, P), from moments of powers; NaN where no cell was seen."""
+    """Class means of some columns (parts, C, P), from moments of powers; NaN where no cell was seen."""
     some = [part.select(columns) for part in parts]
     return np.stack([np.where(part.cells > 0, part.means(), np.nan) for part in some])
 
@@ -254,7 +254,7 @@ def _dense_means(X: Floats, columns: Integers, members: Membership) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class _DenseColumns:
-    """Some columns of a dense matrix about ``origin``; ``fill`` stands for missing cells. Both (groups, P)."""
+    """Some dense columns about ``origin``; ``fill`` stands for missing cells, both of shape (groups, P)."""
 
     X: Floats
     columns: Integers
