@@ -787,10 +787,10 @@ def cross_fitted_order(
     total = first + second
     prior = total.weight / total.weight.sum()
     within = np.einsum("pp->p", total.within()[0]) / total.weight.sum()
-    share = np.where(np.isnan(total.origin), 0.0, total.weight[:, None])
-    share = ratio(share, share.sum(axis=0))
-    middle = (share * total.means()).sum(axis=0)
-    spread = within + (share * (total.means() - middle) ** 2).sum(axis=0)
+    mass = np.where(np.isnan(total.origin), 0.0, total.weight[:, None])
+    mass = ratio(mass, mass.sum(axis=0))
+    middle = (mass * total.means()).sum(axis=0)
+    spread = within + (mass * (total.means() - middle) ** 2).sum(axis=0)
     # A feature that is constant within classes has a variance all the same, whatever rounding leaves of it.
     within = np.maximum(within, LEAST_SPREAD * spread)
     rate = np.where(within > 0, 1 / np.sqrt(np.where(within > 0, within, 1.0)), 0.0)
