@@ -147,6 +147,25 @@ def test_shrinkage_rules_are_those_of_scikit_learn(d):
     np.testing.assert_allclose(1 / sample.decision(d, "oas").tail[0], oas(Z, assume_centered=True)[1])
 
 
+@pytest.mark.parametrize("rule", ["ledoit_wolf", "oas", 0.3])
+@pytest.mark.parametrize("per_class", [False, True])
+def test_a_row_of_weight_two_is_two_rows(rule, per_class):
+    X, codes = correlated(7, n=50, d=20)
+    times = np.random.default_rng(3).integers(1, 4, size=50)
+    weighted = sample_of(X, codes, per_class=per_class, weights=times.astype(float)).decision(20, rule)
+    repeated = sample_of(np.repeat(X, times, axis=0), np.repeat(codes, times), per_class=per_class)
+    repeated = repeated.decision(20, rule)
+    assert (weighted.tail > 1).all()
+    np.testing.assert_allclose(weighted.tail, repeated.tail, rtol=1e-9)
+    np.testing.assert_allclose(weighted.scores(X), repeated.scores(X), rtol=1e-8, atol=1e-8)
+
+
+def test_weights_that_sum_to_one_are_one_row():
+    X, codes = correlated(7, n=50, d=20)
+    sample = sample_of(X, codes, weights=np.full(50, 1 / 50))
+    assert sample.decision(20, "ledoit_wolf").tail[0] == sample.decision(20, "oas").tail[0] == 1
+
+
 @pytest.mark.parametrize("per_class", [False, True])
 def test_rows_and_products_make_the_same_decision(per_class):
     X, codes = correlated(8, n=60)
@@ -177,6 +196,38 @@ def test_a_trial_counts_what_its_decisions_predict(per_class):
             for t, trust in enumerate((0.5, 1.0)):
                 log_p = trust * scores - logsumexp(trust * scores, axis=1, keepdims=True)
                 np.testing.assert_allclose(swept.loss[t, a, s], -log_p[np.arange(20), codes[rows]].sum())
+
+
+@pytest.mark.parametrize("gap", [2.0**13, 2.0**27, 2.0**31])
+def test_classes_far_apart_do_not_blur_those_that_are_near(gap):
+    X, codes = correlated(2, n=3000, d=4, classes=3)  # so many rows: from products
+    X = np.round(X * 2**16) / 2**16  # exact under the gap
+    far = X + gap * (codes == 0)[:, None] * [1, 0, 0, 0]
+    others = codes > 0
+    joint = Joint(shrinkage=0.1, transform=None)
+    near = MaxDiscClassifier(structure=joint, n_features="all").fit(X, codes).predict_log_proba(X[others])
+    model = MaxDiscClassifier(structure=joint, n_features="all").fit(far, codes)
+    got = model.predict_log_proba(far[others])
+    # The covariance within classes is the same, so the odds of the near classes are.
+    np.testing.assert_allclose(got[:, 1] - got[:, 2], near[:, 1] - near[:, 2], atol=1e-5)
+    assert (model.predict(far[~others]) == 0).all()
+    parts = model.explain(far[:50])
+    np.testing.assert_allclose(parts.prior + parts.contributions.sum(axis=2), parts.total, rtol=1e-9)
+    decision, rows = model.decision_, np.flatnonzero(others)
+    R = 1 / decision.rate
+    S = (
+        np.linalg.inv(decision.tail[0] * (np.eye(4) - decision.factor[0].T @ decision.factor[0]))
+        * R
+        * R[:, None]
+    )
+    mean = decision.origin + decision.center[1] * R
+    base = decision.log_base(far[rows]) + decision.scores(far[rows])[:, 1] - decision.log_prior[1]
+    if gap > 2**20:  # nearer, terms of the square of the gap are borne
+        due = multivariate_normal(mean, S).logpdf(far[rows][:, decision.columns])
+        np.testing.assert_allclose(base, due, atol=1e-4)
+    sample = sample_of(far, codes)
+    swept = JointTrial(sample, (0.1,)).swept(far, codes, np.ones(3000), np.array([4]), rows)
+    assert swept.correct[0, 0] == (model.predict(far[rows]) == codes[rows]).sum()
 
 
 def direct(covariance, left, right, prior):
@@ -230,6 +281,16 @@ def test_greedy_search_passes_over_copies_and_stops_at_noise():
     assert set(chosen.decision_.columns) in ({0, 2, 3}, {1, 2, 3})
     plain = MaxDiscClassifier(structure=Joint(transform=None), n_features=3).fit(X, codes)
     assert {0, 1} <= set(plain.decision_.columns)
+
+
+@pytest.mark.parametrize("step", [1.0, 3.0, 1 / 3, 0.1, 0.7, 100.0])
+def test_greedy_search_takes_what_is_constant_within_classes_first(step):
+    X, y = np.random.default_rng(0).normal(size=(200, 8)), np.arange(200) % 2
+    X[:, 0] = y * step  # its scatter within classes is 0, or a crumb of rounding
+    joint = Joint(search="greedy", shrinkage=0.1, transform=None)
+    model = MaxDiscClassifier(structure=joint, n_features=2).fit(X, y)
+    assert model.decision_.columns[0] == 0
+    assert model.score(X, y) == 1.0
 
 
 @given(st.floats(-1e12, 1e12), st.floats(1e-6, 1e6))
@@ -295,6 +356,76 @@ def test_batches_give_the_model_of_the_rows_in_memory():
     chosen = MaxDiscClassifier(structure=Joint("auto", search="greedy")).fit_rows(batches, [0, 1])
     assert chosen.score(X, y) > 0.94
     assert chosen.joint_.settled
+
+
+@pytest.mark.parametrize("search", ["top", "greedy"])
+@pytest.mark.parametrize("transform", ["log", None])
+def test_neither_batches_nor_the_order_of_rows_change_what_is_chosen(search, transform):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 300)
+    X = np.exp(rng.normal(size=(300, 12)) + 0.4 * y[:, None] * (np.arange(12) < 4))
+    X[rng.random(300) < 0.1, 5] = 0.0
+
+    def fitted(rows):
+        classifier = MaxDiscClassifier(structure=Joint(search=search, transform=transform), cv="hash")
+        return classifier.fit_rows(rows, np.arange(3))
+
+    def batches(n, X=X, y=y):
+        return BatchRows(lambda: [(X[i : i + n], y[i : i + n]) for i in range(0, 300, n)], 3)
+
+    whole = fitted(ArrayRows(X, y, 3))
+    order = rng.permutation(300)
+    sources = [batches(300), batches(100), batches(37), batches(37, X[order], y[order])]
+    for rows in [*sources, ArrayRows(X[order], y[order], 3)]:
+        other = fitted(rows)
+        assert (other.joint_, other.n_selected_) == (whole.joint_, whole.n_selected_)
+        np.testing.assert_array_equal(other.decision_.columns, whole.decision_.columns)
+        np.testing.assert_array_equal(other.path_.n_rows, whole.path_.n_rows)
+        np.testing.assert_allclose(other.path_.log_loss, whole.path_.log_loss, rtol=1e-6)
+        np.testing.assert_allclose(other.predict_proba(X), whole.predict_proba(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("n", [300, 100, 7, 1])
+def test_missing_cells_do_not_know_the_batches(n):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 300)
+    X = rng.normal(size=(300, 6)) @ rng.normal(size=(6, 6)) + y[:, None] + 50
+    X[rng.random(X.shape) < 0.2] = np.nan
+    rows = BatchRows(lambda: [(X[i : i + n], y[i : i + n]) for i in range(0, 300, n)], 3)
+    for joint in (Joint(shrinkage=0.1, transform=None), Joint("per_class", 0.1, "greedy", "log")):
+        classifier = MaxDiscClassifier(structure=joint, n_features=4, cv="hash")
+        whole = classifier.fit(X, y).predict_proba(X)
+        np.testing.assert_allclose(classifier.fit_rows(rows, np.arange(3)).predict_proba(X), whole, atol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-12, 1e6, 1e12, 1e100])
+def test_the_unit_of_weights_does_not_matter(scale):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 90)
+    X = (rng.normal(size=(90, 10)) + 0.5 * y[:, None] * (np.arange(10) < 4)) * np.where(y == 0, 3, 1)[:, None]
+    for joint in (Joint(shrinkage=0.2, transform=None), Joint("per_class", 0.2, "greedy", None)):
+        classifier = MaxDiscClassifier(structure=joint, n_features=6)
+        due = classifier.fit(X, y)
+        ranking, rate, proba = due.ranking_.copy(), due.decision_.rate, due.predict_proba(X)
+        got = classifier.fit(X, y, sample_weight=np.full(90, scale))
+        np.testing.assert_array_equal(got.ranking_, ranking)
+        np.testing.assert_allclose(got.decision_.rate, rate, rtol=1e-9)
+        np.testing.assert_allclose(got.predict_proba(X), proba, atol=1e-9)
+
+
+def test_weights_beyond_all_measure_are_refused_and_never_give_infinite_scores():
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    X = rng.normal(size=(60, 8)) + 0.8 * (y == 1)[:, None]
+    classifier = MaxDiscClassifier(structure=Joint("per_class", 0.0, transform=None), n_features=4)
+    weights = np.ones(60)
+    weights[0] = 1e5
+    assert np.isfinite(classifier.fit(X, y, sample_weight=weights).predict_joint_log_proba(X)).all()
+    weights[0] = 1e13
+    with pytest.raises(ValueError, match="weights that differ less"):
+        classifier.fit(X, y, sample_weight=weights)
+    shared = MaxDiscClassifier(structure=Joint("shared", 0.0, transform=None), n_features=4)
+    assert np.isfinite(shared.fit(X, y, sample_weight=weights).predict_joint_log_proba(X)).all()
 
 
 def test_products_and_residuals_choose_alike(monkeypatch):

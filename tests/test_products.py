@@ -10,7 +10,8 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxdisc.products import ClassProducts
+from maxdisc.families import Gaussian
+from maxdisc.products import ClassProducts, observed_means
 from maxdisc.rows import ArrayRows, BatchRows, FixedFolds
 
 ALL = np.arange(5)
@@ -56,6 +57,23 @@ def test_a_large_mean_costs_no_digits():
     np.testing.assert_allclose(far, near, rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.parametrize("per_class", [False, True])
+@pytest.mark.parametrize("gap", [2.0**10, 2.0**27, 2.0**33])
+def test_classes_may_lie_any_distance_apart(per_class, gap):
+    X, codes = table()
+    X = np.round(X * 2**16) / 2**16  # exact under the gaps
+    far = X + gap * (codes == 0)[:, None] * np.array([1, 0, -1, 0, 0])
+    thin = np.where((codes == 0)[:, None] | (np.arange(5) % 2 == 1), far, 0.0)
+    folds = FixedFolds(np.arange(60) % 2, 2)
+    for table_, form in ((far, np.asarray), (far, sp.csr_array), (thin, sp.csr_array)):
+        near = table_ - np.round(table_ / gap) * gap if gap > 2**20 else table_
+        due = direct_within(near, codes, per_class=per_class)
+        whole = ArrayRows(form(table_), codes, 3).products(ALL, per_class=per_class)[0]
+        np.testing.assert_allclose(whole.within(), due, rtol=1e-6, atol=1e-6)
+        parts = ArrayRows(form(table_), codes, 3).products(ALL, folds, per_class)
+        np.testing.assert_allclose(ClassProducts.total(parts).within(), due, rtol=1e-6, atol=1e-6)
+
+
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=4), st.booleans(), st.integers(0, 5))
 def test_parts_add_up_to_the_whole_in_any_order(cuts, per_class, seed):
     X, codes = table(seed, shift=300.0)
@@ -86,7 +104,7 @@ def test_sparse_rows_give_what_dense_rows_give(per_class):
     for a, b in zip(dense, sparse, strict=True):
         np.testing.assert_allclose(b.within(), a.within(), rtol=1e-8, atol=1e-8)
         np.testing.assert_allclose(b.means(), a.means(), rtol=1e-12, atol=1e-12)
-    np.testing.assert_array_equal(np.flatnonzero(sparse[0].origin), [2])
+    np.testing.assert_array_equal(np.flatnonzero(sparse[0].origin.any(axis=0)), [2])
 
 
 def test_soft_labels_count_in_every_class():
@@ -113,6 +131,35 @@ def test_a_missing_cell_counts_as_the_mean_of_its_class_in_its_fold():
         np.testing.assert_allclose(got.within(), due.within(), rtol=1e-10, atol=1e-10)
     with pytest.raises(ValueError, match="stores NaN"):
         ArrayRows(sp.csr_array(X), codes, 3).products(ALL)
+
+
+@pytest.mark.parametrize("per_class", [False, True])
+@pytest.mark.parametrize("size", [60, 13, 1])
+def test_missing_cells_do_not_know_the_batches(size, per_class):
+    X, codes = table(shift=1e4)
+    X[np.random.default_rng(0).random(X.shape) < 0.3] = np.nan
+    X[:20, 2] = np.nan  # whole batches without a cell
+    folds = FixedFolds(np.arange(60) % 3 - 1, 2)
+    batches = BatchRows(lambda: [(X[i : i + size], codes[i : i + size]) for i in range(0, 60, size)], 3)
+    due = ArrayRows(X, codes, 3).products(ALL, folds, per_class)
+    means = observed_means(ArrayRows(X, codes, 3).moments(Gaussian(), folds), ALL)
+    for given_means in (None, means):
+        got = batches.products(ALL, folds, per_class, given_means)
+        for a, b in zip(got, due, strict=True):
+            np.testing.assert_allclose(a.within(), b.within(), rtol=1e-9, atol=1e-8)
+            np.testing.assert_allclose(a.means(), b.means(), rtol=1e-12)
+
+
+def test_where_a_fold_saw_no_cell_the_mean_is_that_of_the_others():
+    X, codes = table(shift=1e4)
+    folds = FixedFolds(np.arange(60) % 2, 2)
+    X[(codes == 1) & (np.arange(60) % 2 == 0), 3] = np.nan
+    filled = X.copy()
+    filled[np.isnan(X)] = np.nanmean(X[codes == 1, 3])
+    first, second = ArrayRows(X, codes, 3).products(ALL, folds)[:2]
+    for total in (first + second, second + first):
+        np.testing.assert_allclose(total.within(), direct_within(filled, codes), rtol=1e-9)
+    assert first.means()[1, 3] == 0
 
 
 def test_the_diagonal_is_never_negative():

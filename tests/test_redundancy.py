@@ -112,9 +112,9 @@ def test_the_products_of_all_folds_and_plans_stay_bounded(monkeypatch):
     asked = []
 
     class Watched(ArrayRows):
-        def products(self, columns, folds=None, per_class=False):
+        def products(self, columns, folds=None, per_class=False, means=None):
             asked.append((len(columns), folds.count))
-            return super().products(columns, folds, per_class)
+            return super().products(columns, folds, per_class, means)
 
     monkeypatch.setattr("maxdisc.redundancy.MOST_BYTES", 8 * 21 * 6**2)
     plans = fold_plans(splits, X, codes)

@@ -101,7 +101,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         holds out a fifth once (the paper's protocol); "hash" deals by a hash of each row's content, so that
         the order of rows does not matter.
     rule : {"best", "one_se"}, default="best"
-        Keep the smallest number of features at the highest accuracy, or within one standard error of it.
+        Keep the smallest number of features at the highest accuracy, or within one standard error of it. Of
+        joint densities the best are those with the highest accuracy minus half the log-loss, averaged with
+        the neighbours in shrinkage and size: see :meth:`maxdisc.joint_folds.JointModels.choose`.
     unlabelled : None, default=None
         Only None: every row has a label.
     prior : array-like of shape (C,), default=None

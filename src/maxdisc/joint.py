@@ -17,16 +17,21 @@ import numpy as np
 import numpy.typing as npt
 
 from maxdisc.decision import LinearDecision, Sweep, counted
+from maxdisc.densities import LEAST_SPREAD
 from maxdisc.families import Gaussian
 from maxdisc.matrices import Booleans, Floats, Integers, Matrix, blocks, canonical, is_sparse, with_data
 from maxdisc.moments import ClassMoments, ratio
 from maxdisc.products import ClassProducts
 from maxdisc.smoothing import Smoothing
 
-#: So many pseudo-rows give all classes the variance within classes.
+#: So many pseudo-rows give all classes the variance within classes: see :func:`weighing_one`.
 POOLED = Smoothing(1e12)
 #: No covariance is shrunk less than this: its inverse then keeps 12 digits, however many features there are.
 LEAST_SHRINKAGE = 1e-4
+# Linear terms of this size cancel to about 1e-8; beyond, distances to the class means are taken.
+FAR = 1e8
+# A covariance this much wider in one direction than in most has an inverse of five digits.
+WIDEST = 1e11
 # Directions with less than this share of the largest variance are rounding.
 ROUNDING = 1e-12
 
@@ -46,11 +51,14 @@ class Joint:
     shrinkage : "auto", "ledoit_wolf", "oas" or float
         How far covariances are drawn towards the variances within classes, without correlation: a share from
         0 (never quite: at least 1e-4) to 1 (shared: a diagonal linear discriminant), or the rule of Ledoit
-        and Wolf or the oracle approximating rule of Chen and others. Where each class has a covariance of its
-        own, a smaller class is drawn further, as by pseudo-rows.
+        and Wolf or the oracle approximating rule of Chen and others. The two rules take weights for numbers
+        of rows, as smoothing does: a row of weight 2 is two rows, and weights that sum to 1 are one row,
+        drawn wholly (scale them to sum to the number of rows). Where each class has a covariance of its own,
+        a smaller class is drawn further, as by pseudo-rows.
     search : {"top", "greedy"}
         Keep the best features by their own divergence, or choose them one after another by what they add to
-        the J of the joint densities, cross-fitted between two halves of the rows.
+        the J of the joint densities, cross-fitted between two halves of the rows. The halves are dealt by a
+        hash of each row's cells and their columns: the order of rows does not matter, that of columns does.
     transform : {"auto", "log"} or None
         Take x as it is, or ``sign(x) log(1 + |x| / u)``, with u the feature's deviation over all rows: so 0
         stays 0, small values stay nearly as they are, and large ones, of either sign, become logarithms.
@@ -213,6 +221,11 @@ class JointDecision:
         return self._times(self.center, 0)
 
     @cached_property
+    def linear(self) -> bool:
+        """Whether rows are scored by :attr:`weights`, no class lying so far away that its terms cancel."""
+        return self.shared and _near(0.5 * (self.weights * self.center).sum(axis=1))
+
+    @cached_property
     def constant(self) -> Floats:
         """Half the log determinants of the precisions, over the features that say something, shape (G,)."""
         telling = np.count_nonzero(self.rate)
@@ -294,7 +307,9 @@ class JointDecision:
         """What each kept feature adds to each class's score, shape (N, C, K).
 
         Shared covariance: its weight times how far it lies beyond half-way to the class mean. Otherwise: its
-        share of the quadratic form, and an even share of the log determinant. 0 for a missing cell.
+        share of the quadratic form, and an even share of the log determinant. The share of the form also
+        where classes with a shared covariance lie so far apart (1e4 deviations) that weights would cancel.
+        0 for a missing cell.
         """
         shape = (self.n_classes, len(self.columns))
         out = np.empty((X.shape[0], *shape))
@@ -349,19 +364,22 @@ class JointDecision:
 
     def _evidence(self, z: Floats) -> Floats:
         """Log densities up to what all classes share, shape (n, C)."""
-        if self.shared:
+        if self.linear:
             return z @ self.weights.T - 0.5 * (self.weights * self.center).sum(axis=1)
         out = np.empty((len(z), self.n_classes))
         for c in range(self.n_classes):
+            g = 0 if self.shared else c
             gap = z - self.center[c]
-            along = gap @ self.factor[c].T
-            out[:, c] = -0.5 * self.tail[c] * ((gap * gap).sum(axis=1) - (along * along).sum(axis=1))
-        return out + self.constant
+            along = gap @ self.factor[g].T
+            out[:, c] = -0.5 * self.tail[g] * ((gap * gap).sum(axis=1) - (along * along).sum(axis=1))
+        return out if self.shared else out + self.constant
 
     def _common(self, z: Floats) -> Floats:
         """What all classes share of the log density of z, shape (n,)."""
         base = np.full(len(z), -0.5 * np.log(2 * np.pi) * np.count_nonzero(self.rate))
-        return base + self.constant[0] - 0.5 * (z * self._times(z, 0)).sum(axis=1) if self.shared else base
+        if self.shared:
+            base += self.constant[0]
+        return base - 0.5 * (z * self._times(z, 0)).sum(axis=1) if self.linear else base
 
     def _scattered(self, part: JointDecision, z: Floats) -> Floats:
         """Contributions of the features of a marginal decision, among all of them, flat."""
@@ -371,12 +389,14 @@ class JointDecision:
         return out.reshape(len(z), -1)
 
     def _contributions(self, z: Floats) -> Floats:
-        if self.shared:
+        if self.linear:
             return self.weights * (z[:, None] - 0.5 * self.center)
+        gaps = [z - center for center in self.center]
+        shares = [-0.5 * gap * self._times(gap, 0 if self.shared else c) for c, gap in enumerate(gaps)]
+        out = np.stack(shares, axis=1)
         telling = self.rate > 0
         even = self.constant[:, None] * (telling / max(int(np.count_nonzero(telling)), 1))
-        gaps = [z - center for center in self.center]
-        return np.stack([-0.5 * g * self._times(g, c) for c, g in enumerate(gaps)], axis=1) + even
+        return out if self.shared else out + even
 
 
 @dataclass(frozen=True, eq=False)
@@ -391,8 +411,9 @@ class JointSample:
         Weight of the rows behind each factor.
     factors : tuple of G ndarrays of shape (R, K)
         ``factor' factor`` is the covariance of z within all classes (G = 1), or within each.
-    by_row : bool
-        Whether the rows of the factors are those of the data, as the rule of Ledoit and Wolf needs them.
+    row_shares : tuple of G ndarrays of shape (R,), optional
+        Where the rows of a factor are those of the data, as the rule of Ledoit and Wolf needs them: the share
+        of each in the weight.
     """
 
     columns: Integers
@@ -402,7 +423,7 @@ class JointSample:
     log_prior: Floats
     weight: Floats
     factors: tuple[Floats, ...]
-    by_row: bool
+    row_shares: tuple[Floats, ...] | None
     unit: Floats | None = None
     _spectra: dict[int, list[_Spectrum]] = field(default_factory=dict, repr=False)
 
@@ -431,7 +452,9 @@ class JointSample:
         weight = moments.weight if per_class else moments.weight.sum(keepdims=True)
         root = np.sqrt(np.where(weight > 0, weight, 1.0))
         factors = [residuals[groups == g] / root[g] for g in range(len(weight))]
-        return replace(blank, weight=weight, factors=_as_observed(factors, moments, blank), by_row=True)
+        shares = tuple(ratio(weights[groups == g], weight[g]) for g in range(len(weight)))
+        observed = _as_observed(factors, moments, blank)
+        return replace(blank, weight=weight, factors=observed, row_shares=shares)
 
     @classmethod
     def of_products(
@@ -448,13 +471,13 @@ class JointSample:
         scatter = products.within() * blank.rate[:, None] * blank.rate
         variances, directions = np.linalg.eigh(scatter / np.where(weight > 0, weight, 1.0)[:, None, None])
         factors = list(np.sqrt(np.maximum(variances, 0.0))[:, :, None] * np.swapaxes(directions, 1, 2))
-        return replace(blank, weight=weight, factors=_as_observed(factors, moments, blank), by_row=False)
+        return replace(blank, weight=weight, factors=_as_observed(factors, moments, blank))
 
     @classmethod
     def _blank(
         cls, moments: ClassMoments, columns: Integers, prior: Floats | None, unit: Floats | None
     ) -> JointSample:
-        marginal = LinearDecision.of(Gaussian(), moments, POOLED, columns, prior)
+        marginal = LinearDecision.of(Gaussian(), weighing_one(moments), POOLED, columns, prior)
         precision = -2 * marginal.weights[1]
         telling = precision[0] > 0
         rate = np.sqrt(np.where(telling, precision[0], 0.0))
@@ -473,7 +496,7 @@ class JointSample:
             marginal.log_prior,
             np.zeros(0),
             (),
-            False,
+            None,
             None if unit is None else unit[columns],
         )
 
@@ -506,9 +529,10 @@ class JointSample:
         """For each shrinkage, the scores (n, C) of rows of z: what its decision gives, without making it."""
         z, center = z[:, :size], self.center[:, :size]
         along = [(z @ s.directions.T, center @ s.directions.T) for s in self._spectrum(size)]
-        if len(along) == 1:
+        squares = (center**2).sum(axis=1)
+        if len(along) == 1 and _near(squares):
             ((rows, classes),) = along
-            products, squares = z @ center.T, (center**2).sum(axis=1)
+            products = z @ center.T
             for shrinkage in shrinkages:
                 shares, (length,) = self._shrunk(size, shrinkage)
                 half = 0.5 * (squares - classes**2 @ length)
@@ -516,10 +540,11 @@ class JointSample:
             return
         telling = np.count_nonzero(self.rate[:size])
         gaps = np.stack([((z - m) ** 2).sum(axis=1) for m in center], axis=1)
-        apart = [(rows - classes[c]) ** 2 for c, (rows, classes) in enumerate(along)]
+        groups = [0] * len(center) if len(along) == 1 else range(len(center))
+        apart = [(along[g][0] - along[g][1][c]) ** 2 for c, g in enumerate(groups)]
         for shrinkage in shrinkages:
             shares, lengths = self._shrunk(size, shrinkage)
-            inside = np.stack([a @ length for a, length in zip(apart, lengths, strict=True)], axis=1)
+            inside = np.stack([a @ lengths[g] for a, g in zip(apart, groups, strict=True)], axis=1)
             volume = np.array([np.log1p(-length).sum() for length in lengths]) - telling * np.log(shares)
             yield self.log_prior + 0.5 * (volume - (gaps - inside) / shares)
 
@@ -528,6 +553,11 @@ class JointSample:
         spectra = self._spectrum(size)
         shares = np.array([self._share(g, s, size, shrinkage) for g, s in enumerate(spectra)])
         whole = [(1 - share) * s.variances for s, share in zip(spectra, shares, strict=True)]
+        if any((w > WIDEST * share).any() for w, share in zip(whole, shares, strict=True)):
+            raise ValueError(
+                "a class varies too much beside the variance within all classes for a covariance of its own: "
+                "give weights that differ less, more shrinkage, or covariance='shared'."
+            )
         return shares, [w / (w + share) for w, share in zip(whole, shares, strict=True)]
 
     def _share(self, group: int, spectrum: _Spectrum, size: int, shrinkage: Shrinkage) -> float:
@@ -537,13 +567,13 @@ class JointSample:
         if shrinkage == "oas":
             share = _oas(spectrum.variances, size, weight)
         elif shrinkage == "ledoit_wolf":
-            if not self.by_row:
+            if self.row_shares is None:
                 raise ValueError(
                     "shrinkage='ledoit_wolf' needs the rows in memory, and not more than "
                     "a few thousand: use 'oas', 'auto' or a number."
                 )
             norms = (self.factors[group][:, :size] ** 2).sum(axis=1)
-            share = _ledoit_wolf(spectrum.variances, norms, size, weight)
+            share = _ledoit_wolf(spectrum.variances, norms, self.row_shares[group], size, weight)
         elif len(self.factors) == 1 or shrinkage == 1:
             share = float(shrinkage)
         else:
@@ -551,6 +581,20 @@ class JointSample:
             pseudo = shrinkage / (1 - shrinkage) * float(self.weight[self.weight > 0].mean())
             share = pseudo / (weight + pseudo)
         return min(max(share, LEAST_SHRINKAGE), 1.0)
+
+
+def weighing_one(moments: ClassMoments) -> ClassMoments:
+    """The same moments, scaled to weigh about 1, so that ``POOLED`` pseudo-rows outweigh them.
+
+    By a power of two, which changes no digit.
+    """
+    exponent = np.frexp(moments.weight.sum())[1]
+    return moments.scaled(np.full(moments.n_classes, np.ldexp(1.0, -max(int(exponent), -1000))))
+
+
+def _near(terms: Floats) -> bool:
+    """Whether terms are so small that the difference of two of them keeps its digits."""
+    return bool((terms <= FAR).all())
 
 
 def _as_observed(factors: list[Floats], moments: ClassMoments, blank: JointSample) -> tuple[Floats, ...]:
@@ -595,11 +639,15 @@ def _oas(variances: Floats, size: int, n: float) -> float:
     return 1.0 if below <= 0 else float(min((square + level**2) / below, 1.0))
 
 
-def _ledoit_wolf(variances: Floats, norms: Floats, size: int, n: float) -> float:
-    """The shrinkage of Ledoit and Wolf (2004), from variances and the squared lengths of the rows / n."""
+def _ledoit_wolf(variances: Floats, norms: Floats, row_shares: Floats, size: int, n: float) -> float:
+    """The shrinkage of Ledoit and Wolf (2004), from variances and the squared lengths of the factor's rows.
+
+    A row of share q has the squared length q times that of its residual, whose fourth power is averaged.
+    """
     level, square = variances.sum() / size, (variances**2).sum()
     distance = (square - size * level**2) / size
-    noise = min((n * (norms**2).sum() - square) / (size * n), distance)
+    fourth = ratio(norms**2, row_shares).sum()
+    noise = min(max(fourth - square, 0.0) / (size * n), distance)
     return 1.0 if distance <= 0 else float(noise / distance)
 
 
@@ -737,7 +785,14 @@ def cross_fitted_order(
     if not all(half.weight.sum() > 0 for half in halves):
         return np.zeros(0, dtype=np.intp)
     total = first + second
+    prior = total.weight / total.weight.sum()
     within = np.einsum("pp->p", total.within()[0]) / total.weight.sum()
+    mass = np.where(np.isnan(total.origin), 0.0, total.weight[:, None])
+    mass = ratio(mass, mass.sum(axis=0))
+    middle = (mass * total.means()).sum(axis=0)
+    spread = within + (mass * (total.means() - middle) ** 2).sum(axis=0)
+    # A feature that is constant within classes has a variance all the same, whatever rounding leaves of it.
+    within = np.maximum(within, LEAST_SPREAD * spread)
     rate = np.where(within > 0, 1 / np.sqrt(np.where(within > 0, within, 1.0)), 0.0)
     share = max(shrinkage, LEAST_SHRINKAGE)
     covariances, means = [], []
@@ -745,8 +800,7 @@ def cross_fitted_order(
         correlation = half.within()[0] * rate[:, None] * rate / half.weight.sum()
         covariances.append((1 - share) * correlation + share * np.eye(len(rate)))
         # A class that this half lacks lies at the mean, where it adds nothing.
-        m = (half.means() - total.origin) * rate
-        level = (half.weight @ m) / half.weight.sum()
-        means.append(np.where(half.weight[:, None] > 0, m - level, 0.0))
-    prior = total.weight / total.weight.sum()
+        seen = ~np.isnan(half.origin)
+        m = np.where(seen, half.means() - middle, 0.0) * rate
+        means.append(np.where(seen, m - (half.weight @ m) / half.weight.sum(), 0.0))
     return forward_search(np.stack(covariances), np.stack(means), np.stack(means[::-1]), prior, n_steps)[0]

@@ -22,10 +22,11 @@ from maxdisc.joint import (
     LogTransform,
     Shrinkage,
     cross_fitted_order,
+    weighing_one,
 )
 from maxdisc.matrices import Floats, Integers, Matrix
 from maxdisc.moments import ClassMoments
-from maxdisc.products import ClassProducts
+from maxdisc.products import ClassProducts, observed_means
 from maxdisc.rows import LEFT_OUT, ArrayRows, BatchRows, FixedFolds, Folds, Rows, row_hashes
 from maxdisc.selection import Rule, SelectionPath, size_grid
 from maxdisc.smoothing import Smoothing
@@ -124,27 +125,19 @@ class JointModels:
         """The rows, transformed."""
         if transform is None:
             return self.rows
-        log = self._log
         if isinstance(self.rows, ArrayRows):
-            return replace(self.rows, X=log(self.rows.X))
+            return _logged(self.rows, self._log)
         if isinstance(self.rows, BatchRows):
-            source = self.rows
-
-            def batches() -> Iterator[tuple[Matrix, ...]]:
-                for batch in source:
-                    yield (log(batch.X), batch.labels, *([] if batch.weights is None else [batch.weights]))
-
-            return replace(source, batches=batches)
+            return _LogBatches(self.rows.batches, self.rows.n_classes, self.rows.names, self._log)
         raise ValueError("this source of rows cannot be transformed: use Joint(transform=None).")
 
     @cached_property
     def _fixed_plans(self) -> list[Folds]:
-        """Folds of rows in memory are those of the rows as they are, however they are transformed."""
+        """Folds of rows in memory, dealt once for all that is tried."""
         if not isinstance(self.rows, ArrayRows):
             return list(self.plans)
-        X, start = self.rows.X, self.rows.start
-        before = np.full(start, LEFT_OUT)
-        return [FixedFolds(np.concatenate([before, p.of(X, start)]), p.count) for p in self.plans]
+        before = np.full(self.rows.start, LEFT_OUT)
+        return [FixedFolds(np.concatenate([before, self.rows.dealt(p)]), p.count) for p in self.plans]
 
     @property
     def _candidates(self) -> list[tuple[str | None, bool]]:
@@ -228,6 +221,23 @@ def _merit(sweeps: Sequence[Sweep]) -> Floats:
     return np.mean([around[i : i + n, j : j + m] for i in range(3) for j in range(3)], axis=0)
 
 
+def _logged(rows: ArrayRows, log: LogTransform) -> ArrayRows:
+    """The rows transformed, their folds those of the rows as they are."""
+    return replace(rows, X=log(rows.X), source=rows.X)
+
+
+@dataclass(frozen=True, eq=False)
+class _LogBatches(BatchRows):
+    """Batches, transformed one by one."""
+
+    log: LogTransform | None = None
+
+    def __iter__(self) -> Iterator[ArrayRows]:
+        assert self.log is not None
+        for batch in super().__iter__():
+            yield _logged(batch, self.log)
+
+
 @dataclass(frozen=True, eq=False)
 class _HalfFolds:
     """Each fold in two, by a hash of the row: f becomes 2f and 2f + 1; what is never held out, the last."""
@@ -294,9 +304,11 @@ class _Samples:
 
     def _plain(self, fold: int | None) -> FeatureRanking:
         """Features by their own divergence."""
-        models = self.models
+        models, moments = self.models, self._training(fold)
+        if models.smoothing is None:
+            moments = weighing_one(moments)
         given = (models.smoothing or POOLED, models.divergence, models.prior, 1)
-        return ranked_decision(Gaussian(), self._training(fold), *given)[0]
+        return ranked_decision(Gaussian(), moments, *given)[0]
 
     @cached_property
     def _plains(self) -> dict[int | None, FeatureRanking]:
@@ -325,7 +337,9 @@ class _Samples:
     def _products(self) -> tuple[Integers, list[ClassProducts]]:
         orders = [self._ranking(fold).order[: self.size] for fold in self._every]
         union = np.unique(np.concatenate(orders))
-        return union, self.rows.products(union, self.folds, self.per_class)
+        return union, self.rows.products(
+            union, self.folds, self.per_class, observed_means(self._parts, union)
+        )
 
     def _union(self, size: int) -> Integers:
         return np.unique(np.concatenate([r.order[:size] for r in self._plains.values()]))
@@ -335,7 +349,7 @@ class _Samples:
         assert isinstance(self.rows, ArrayRows)
         held = np.zeros(self.rows.X.shape[0], dtype=np.intp)
         if fold is not None and self.folds is not None:
-            assigned = self.folds.of(self.rows.X, self.rows.start)
+            assigned = self.rows.dealt(self.folds)
             held = np.where((assigned == fold) | (assigned == LEFT_OUT), -1, 0)
         return Membership.of(self.rows.labels, self.rows.n_classes, self.rows.weights, held)
 

@@ -16,11 +16,10 @@ import scipy.sparse as sp
 
 from maxdisc.counting import Membership
 from maxdisc.matrices import Floats, Integers, Matrix, blocks, is_sparse
-from maxdisc.moments import ratio
+from maxdisc.moments import ClassMoments, ratio
 
-# A sparse column with fewer zeros than this has a mean about which it is better summed. One with more has a
-# variance of at least half of its mean square, so nothing cancels about 0.
-FEW_ZEROS = 0.5
+# A sparse column is summed about 0 unless less than this share of its squares is scatter within classes.
+CANCELLING = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,12 +31,13 @@ class ClassProducts:
     weight : ndarray of shape (C,)
         Total weight of each class's rows.
     sums : ndarray of shape (C, P)
-        Weighted sums of ``x - origin``.
+        Weighted sums of ``x - origin``, a missing cell being where ``origin`` is.
     products : ndarray of shape (G, P, P)
         Weighted sums of ``(x_i - origin_i) (x_j - origin_j)``: of all classes together (G = 1), or of each
         (G = C).
-    origin : ndarray of shape (P,)
-        What is subtracted from x; ``+`` recentres.
+    origin : ndarray of shape (C, P)
+        What is subtracted from x, for each class its own: however far apart classes lie, no digits of the
+        scatter within them are lost. NaN where no cell was seen. ``+`` recentres.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class ClassProducts:
         """The products of no rows: ``zero + p`` is ``p``."""
         shape = (n_classes if per_class else 1, n_features, n_features)
         sums = np.zeros((n_classes, n_features))
-        return cls(np.zeros(n_classes), sums, np.zeros(shape), np.zeros(n_features))
+        return cls(np.zeros(n_classes), sums, np.zeros(shape), np.full(sums.shape, np.nan))
 
     @property
     def n_features(self) -> int:
@@ -85,14 +85,15 @@ class ClassProducts:
                 f"products of shape {self.sums.shape} and {other.sums.shape} (classes, features), "
                 f"{len(self.products)} and {len(other.products)} of them, do not add."
             )
-        n, m = self.weight.sum(), other.weight.sum()
-        if n == 0 or m == 0:
-            return other if n == 0 else self
-        if np.array_equal(self.origin, other.origin):
-            origin = self.origin
-        else:
-            # Between the two, nearer to the heavier; symmetric to the last bit.
-            origin = (n * self.origin + m * other.origin) / (n + m)
+        # Where one has seen no cell, its missing ones lie where the other's mean is.
+        here, there = (
+            np.where(np.isnan(one.origin), two.origin, one.origin)
+            for one, two in ((self, other), (other, self))
+        )
+        n, m = self.weight[:, None], other.weight[:, None]
+        # Between the two, nearer to the heavier; symmetric to the last bit.
+        between = (n * here + m * there) / np.where(n + m > 0, n + m, 1.0)
+        origin = np.where(here == there, here, between)
         a, b = self.about(origin), other.about(origin)
         return ClassProducts(a.weight + b.weight, a.sums + b.sums, a.products + b.products, origin)
 
@@ -102,13 +103,12 @@ class ClassProducts:
         return reduce(add, parts)
 
     def about(self, origin: Floats) -> ClassProducts:
-        """The same rows, their statistics taken about another origin, shape (P,)."""
-        shift = self.origin - origin
+        """The same rows, their statistics taken about another origin, shape (C, P)."""
+        shift = np.where(np.isnan(self.origin), 0.0, self.origin - origin)
         if not shift.any():
             return replace(self, origin=origin)
-        sums = self.sums if self.per_class else self.sums.sum(axis=0, keepdims=True)
-        weight = self.weight if self.per_class else self.weight.sum(keepdims=True)
-        cross = sums[:, :, None] * shift + 0.5 * weight[:, None, None] * (shift[:, None] * shift)
+        half = self.sums + 0.5 * self.weight[:, None] * shift
+        cross = half[:, :, None] * shift[:, None] if self.per_class else (half.T @ shift)[None]
         return ClassProducts(
             self.weight,
             self.sums + self.weight[:, None] * shift,
@@ -122,12 +122,12 @@ class ClassProducts:
             self.weight,
             self.sums[:, positions],
             self.products[:, positions[:, None], positions],
-            self.origin[positions],
+            self.origin[:, positions],
         )
 
     def means(self) -> Floats:
-        """The mean of each class, shape (C, P); the origin for a class without rows."""
-        return self.origin + ratio(self.sums, self.weight[:, None])
+        """The mean of each class, shape (C, P); 0 where no cell was seen."""
+        return np.where(np.isnan(self.origin), 0.0, self.origin + ratio(self.sums, self.weight[:, None]))
 
     def within(self) -> Floats:
         """Scatter about the class means, shape (G, P, P): of all classes together, or of each.
@@ -145,9 +145,20 @@ class ClassProducts:
         return scatter
 
 
+def observed_means(parts: Iterable[ClassMoments], columns: Integers) -> Floats:
+    """Class means of some columns (parts, C, P), from moments of powers; NaN where no cell was seen."""
+    some = [part.select(columns) for part in parts]
+    return np.stack([np.where(part.cells > 0, part.means(), np.nan) for part in some])
+
+
 @np.errstate(over="ignore", invalid="ignore")
 def fold_products(
-    X: Matrix, columns: Integers, members: Membership, n_classes: int, per_class: bool = False
+    X: Matrix,
+    columns: Integers,
+    members: Membership,
+    n_classes: int,
+    per_class: bool = False,
+    means: Floats | None = None,
 ) -> list[ClassProducts]:
     """Products of some columns for every fold; memory grows with P x P for each fold, not with N x P.
 
@@ -155,7 +166,7 @@ def fold_products(
     ----------
     X : matrix of shape (N, D)
         Dense or CSR. A missing cell (NaN) counts as the mean of the observed cells of its class in its fold,
-        so no fold knows of another; where there are none, as the column's mean.
+        so no fold knows of another; where there are none, as the mean of what is added to it.
     columns : ndarray of shape (P,)
         Which columns, each once.
     members : Membership
@@ -164,15 +175,23 @@ def fold_products(
         C.
     per_class : bool
         Whether each class gets products of its own.
+    means : ndarray of shape (folds, C, P), optional
+        Those means, NaN where there are none, where these rows are only some of the folds' rows. By default
+        these are all.
 
     Returns
     -------
     list of ClassProducts
-        One for each fold, all about one origin.
+        One for each fold.
     """
     columns = np.asarray(columns, dtype=np.intp)
-    X = X[:, columns].tocsr() if is_sparse(X) else np.asarray(X)
-    source = _SparseColumns.of(X) if is_sparse(X) else _DenseColumns.of(X, columns, members)
+    source: _SparseColumns | _DenseColumns
+    if is_sparse(X):
+        source = _SparseColumns.of(X[:, columns].tocsr(), members, n_classes)
+    else:
+        X = np.asarray(X)
+        fill = _dense_means(X, columns, members) if means is None else means.reshape(-1, len(columns))
+        source = _DenseColumns(X, columns, fill, _middle(fill, n_classes))
     n_folds, weight = members.n_groups // n_classes, members.group_weight
     coarser = 1 if per_class else n_classes
     sums = np.zeros((members.n_groups, len(columns)))
@@ -187,7 +206,7 @@ def fold_products(
             weight[f * n_classes : (f + 1) * n_classes],
             sums[f * n_classes : (f + 1) * n_classes],
             products[f * n_classes // coarser : (f + 1) * n_classes // coarser],
-            source.origin,
+            source.origin[f * n_classes : (f + 1) * n_classes],
         )
         for f in range(n_folds)
     ]
@@ -209,84 +228,104 @@ def _within(members: Membership, entries: slice) -> Iterator[slice]:
         yield slice(int(start), int(stop))
 
 
+def _middle(means: Floats, n_classes: int) -> Floats:
+    """One origin for a class in all folds, so that they add as they are; NaN where a group has no mean.
+
+    From ``means`` of the groups (G, P). It is where sums are taken about, no more: no fold knows another's.
+    """
+    of_folds = means.reshape(-1, n_classes, means.shape[1])
+    known = ~np.isnan(of_folds)
+    middle = ratio(np.where(known, of_folds, 0.0).sum(axis=0), known.sum(axis=0))
+    return np.where(known, middle, np.nan).reshape(means.shape)
+
+
+def _dense_means(X: Floats, columns: Integers, members: Membership) -> Floats:
+    """Means of the observed cells of each group, shape (G, P); NaN where there are none."""
+    shape = (members.n_groups, len(columns))
+    sums, cells = np.zeros(shape), np.zeros(shape)
+    for run in _runs(members, 1, len(columns)):
+        values = X[np.ix_(members.rows[run], columns)].astype(np.float64, copy=False)
+        missing = np.isnan(values)
+        weights = members.weights[run]
+        sums[members.groups[run.start]] += weights @ np.where(missing, 0.0, values)
+        cells[members.groups[run.start]] += weights @ ~missing
+    return np.where(cells > 0, ratio(sums, cells), np.nan)
+
+
 @dataclass(frozen=True, eq=False)
 class _DenseColumns:
-    """Some columns of a dense matrix about their means; ``fill`` (groups, P) stands for missing cells."""
+    """Some dense columns about ``origin``; ``fill`` stands for missing cells, both of shape (groups, P)."""
 
     X: Floats
     columns: Integers
+    fill: Floats
     origin: Floats
-    fill: Floats | None
-
-    @classmethod
-    def of(cls, X: Floats, columns: Integers, members: Membership) -> _DenseColumns:
-        shape = (members.n_groups, len(columns))
-        sums, cells = np.zeros(shape), np.zeros(shape)
-        for run in _runs(members, 1, len(columns)):
-            values = X[np.ix_(members.rows[run], columns)].astype(np.float64, copy=False)
-            missing = np.isnan(values)
-            weights = members.weights[run]
-            sums[members.groups[run.start]] += weights @ np.where(missing, 0.0, values)
-            cells[members.groups[run.start]] += weights @ ~missing
-        origin = ratio(sums.sum(axis=0), cells.sum(axis=0))
-        if np.array_equal(cells, np.broadcast_to(members.group_weight[:, None], shape)):
-            return cls(X, columns, origin, None)
-        return cls(X, columns, origin, np.where(cells > 0, ratio(sums, cells), origin))
 
     @property
     def width(self) -> int:
         return len(self.columns)
 
-    def _values(self, members: Membership, entries: slice) -> Floats:
+    def _gaps(self, members: Membership, entries: slice) -> Floats:
         values = self.X[np.ix_(members.rows[entries], self.columns)].astype(np.float64, copy=False)
-        if self.fill is not None:
-            values = np.where(np.isnan(values), self.fill[members.groups[entries]], values)
-        return np.asarray(values - self.origin)
+        groups, missing = members.groups[entries], np.isnan(values)
+        gaps = values - self.origin[groups]
+        if missing.any():
+            # Where the group has no mean either, the cell lies at the origin, wherever that will be.
+            gaps = np.where(missing, np.nan_to_num(self.fill - self.origin)[groups], gaps)
+        return np.asarray(gaps)
 
     def products(self, members: Membership, entries: slice) -> Floats:
         # One matrix with itself: half the work, and symmetric to the last bit.
-        values = np.sqrt(members.weights[entries])[:, None] * self._values(members, entries)
-        return np.asarray(values.T @ values)
+        gaps = np.sqrt(members.weights[entries])[:, None] * self._gaps(members, entries)
+        return np.asarray(gaps.T @ gaps)
 
     def sums(self, members: Membership, run: slice) -> Floats:
-        return np.asarray(members.weights[run] @ self._values(members, run))
+        return np.asarray(members.weights[run] @ self._gaps(members, run))
 
 
 @dataclass(frozen=True, eq=False)
 class _SparseColumns:
-    """Columns of a sparse matrix: about 0, but for those with few zeros, which are made dense in blocks."""
+    """Columns of a sparse matrix about 0, but for the ``far`` ones, which are made dense in blocks."""
 
     X: Matrix
-    thick: Integers
+    far: Integers
     origin: Floats
 
     @classmethod
-    def of(cls, X: Matrix) -> _SparseColumns:
+    def of(cls, X: Matrix, members: Membership, n_classes: int) -> _SparseColumns:
         X = X.astype(np.float64, copy=False)
         if np.isnan(X.data).any():
             raise ValueError("a sparse matrix stores NaN: missing cells are for dense input.")
-        stored = np.bincount(X.indices[X.data != 0], minlength=X.shape[1])
-        thick = np.flatnonzero(stored > (1 - FEW_ZEROS) * X.shape[0])
-        origin = np.zeros(X.shape[1])
-        origin[thick] = np.asarray(X[:, thick].sum(axis=0)).ravel() / max(X.shape[0], 1)
-        return cls(X, thick, origin)
+        indicator, weight = members.indicator(X.shape[0]), members.group_weight[:, None]
+        sums = (indicator @ X).toarray()
+        squares = indicator.sum(axis=0) @ X.power(2)
+        means = ratio(sums, weight)
+        far = squares - (sums * means).sum(axis=0) < CANCELLING * squares
+        means = np.where(weight > 0, np.where(far, means, 0.0), np.nan)
+        return cls(X, np.flatnonzero(far), _middle(means, n_classes))
 
     @property
     def width(self) -> int:
-        return max(len(self.thick), 64)
+        return max(len(self.far), 64)
+
+    def _gaps(self, members: Membership, entries: slice, rows: Matrix) -> Floats:
+        origin = self.origin[:, self.far][members.groups[entries]]
+        return np.asarray(rows[:, self.far].toarray() - origin)
 
     def products(self, members: Membership, entries: slice) -> Floats:
         rows = self.X[members.rows[entries]]
         weighted = sp.diags_array(members.weights[entries]) @ rows
         out = (rows.T @ weighted).toarray()
-        if len(self.thick):
-            dense = rows[:, self.thick].toarray() - self.origin[self.thick]
+        if len(self.far):
+            dense = self._gaps(members, entries, rows)
             mixed = weighted.T @ dense
-            out[:, self.thick] = mixed
-            out[self.thick] = mixed.T
-            out[np.ix_(self.thick, self.thick)] = dense.T @ (members.weights[entries, None] * dense)
+            out[:, self.far] = mixed
+            out[self.far] = mixed.T
+            out[np.ix_(self.far, self.far)] = dense.T @ (members.weights[entries, None] * dense)
         return np.asarray(out + out.T) / 2
 
     def sums(self, members: Membership, run: slice) -> Floats:
-        plain = members.weights[run] @ self.X[members.rows[run]]
-        return np.asarray(plain - members.weights[run].sum() * self.origin)
+        rows = self.X[members.rows[run]]
+        out = np.asarray(members.weights[run] @ rows)
+        out[self.far] = members.weights[run] @ self._gaps(members, run, rows)
+        return out

@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from maxdisc.counting import Membership, fold_moments
 from maxdisc.decision import Sweep, Sweepable
-from maxdisc.families import Family
+from maxdisc.families import Family, Gaussian
 from maxdisc.matrices import Floats, Integers, Matrix, blocks, canonical, is_sparse
 from maxdisc.moments import ClassMoments
-from maxdisc.products import ClassProducts, fold_products
+from maxdisc.products import ClassProducts, fold_products, observed_means
 
 #: A row with this fold is never held out: it is always among the training rows.
 ALWAYS_TRAINING = -1
@@ -161,12 +161,17 @@ class Rows(Protocol):
         """
 
     def products(
-        self, columns: Integers, folds: Folds | None = None, per_class: bool = False
+        self,
+        columns: Integers,
+        folds: Folds | None = None,
+        per_class: bool = False,
+        means: Floats | None = None,
     ) -> list[ClassProducts]:
         """Products of some columns (P,) over the rows of each fold, then over those never held out.
 
         Memory grows with P x P for each fold, times C if each class has products of its own. Missing cells
-        count as the mean of their class in their fold: see :func:`maxdisc.products.fold_products`.
+        count as the mean of their class in their fold: see :func:`maxdisc.products.fold_products`. Whoever
+        knows these means, shape (``count + 1``, C, P), NaN where there are none, may save a pass.
         """
 
 
@@ -188,6 +193,9 @@ class ArrayRows:
         Names of the columns, for messages.
     start : int
         Number of the first row, where these are a batch of a longer stream.
+    source : matrix of shape (N, D), optional
+        The rows as they came, where ``X`` is a transform of them: folds are dealt by these, since the last
+        bits of a transform may depend on how many rows it is given at once.
 
     Examples
     --------
@@ -206,6 +214,7 @@ class ArrayRows:
     weights: Floats | None = None
     names: npt.ArrayLike | None = None
     start: int = 0
+    source: Matrix | None = None
 
     def __post_init__(self) -> None:
         X = canonical(self.X) if is_sparse(self.X) else np.asarray(self.X)
@@ -244,25 +253,35 @@ class ArrayRows:
         return parts
 
     def products(
-        self, columns: Integers, folds: Folds | None = None, per_class: bool = False
+        self,
+        columns: Integers,
+        folds: Folds | None = None,
+        per_class: bool = False,
+        means: Floats | None = None,
     ) -> list[ClassProducts]:
         members, always = self._members(folds)
-        parts = fold_products(self.X, columns, members, self.n_classes, per_class)
+        if means is not None:
+            means = means[: members.n_groups // self.n_classes]
+        parts = fold_products(self.X, columns, members, self.n_classes, per_class, means)
         if not always:
             parts.append(ClassProducts.zero(self.n_classes, len(columns), per_class))
         return parts
+
+    def dealt(self, folds: Folds) -> Integers:
+        """The fold of each row, shape (N,)."""
+        return folds.of(self.X if self.source is None else self.source, self.start)
 
     def _members(self, folds: Folds | None) -> tuple[Membership, bool]:
         """Who counts towards which class of which fold, and whether some rows are never held out."""
         count, fold = 0, np.full(self.X.shape[0], ALWAYS_TRAINING)
         if folds is not None:
-            count, fold = folds.count, folds.of(self.X, self.start)
+            count, fold = folds.count, self.dealt(folds)
         always = bool((fold == ALWAYS_TRAINING).any())
         fold = np.where(fold == ALWAYS_TRAINING, count, fold)
         return Membership.of(self.labels, self.n_classes, self.weights, fold, count + always), always
 
     def sweep(self, decision_of: Callable[[int], Sweepable], sizes: Integers, folds: Folds) -> list[Sweep]:
-        fold = folds.of(self.X, self.start)
+        fold = self.dealt(folds)
         weights = np.ones(self.X.shape[0]) if self.weights is None else self.weights
         out = []
         for f in range(folds.count):
@@ -333,9 +352,16 @@ class BatchRows:
         return _added(batch.moments(family, folds) for batch in self)
 
     def products(
-        self, columns: Integers, folds: Folds | None = None, per_class: bool = False
+        self,
+        columns: Integers,
+        folds: Folds | None = None,
+        per_class: bool = False,
+        means: Floats | None = None,
     ) -> list[ClassProducts]:
-        return _added(batch.products(columns, folds, per_class) for batch in self)
+        if means is None and not is_sparse(self.example()):
+            # Missing cells count as means of whole folds, not of a batch: sparse rows have none.
+            means = observed_means(self.moments(Gaussian(), folds), columns)
+        return _added(batch.products(columns, folds, per_class, means) for batch in self)
 
     def sweep(self, decision_of: Callable[[int], Sweepable], sizes: Integers, folds: Folds) -> list[Sweep]:
         decisions = [decision_of(f) for f in range(folds.count)]
