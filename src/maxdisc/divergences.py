@@ -340,10 +340,12 @@ def checked_scores(divergence: Divergence, densities: ClassDensities) -> Floats:
     """What a divergence says of (a block of) features, shape (D,); raise ``ValueError`` if it is no score."""
     scores = np.asarray(divergence(densities), dtype=np.float64)
     wanted = densities.coverage.shape
-    if scores.shape != wanted or not np.isfinite(scores).all():
+    finite = bool(np.isfinite(scores).all())
+    if scores.shape != wanted or not finite or (scores < 0).any():
+        wrong = f" down to {scores.min():.3g}" if finite and (scores < 0).any() else ""
         raise ValueError(
             f"the divergence {getattr(divergence, '__name__', divergence)!r} must give one finite score "
-            f"for each feature: shape {wanted}, got shape {scores.shape}"
-            f"{'' if np.isfinite(scores).all() else ' with NaN or infinity'}."
+            f"of at least 0 for each feature: shape {wanted}, got shape {scores.shape}"
+            f"{wrong if finite else ' with NaN or infinity'}."
         )
     return scores
