@@ -26,11 +26,7 @@ from sklearn.svm import SVC, LinearSVC
 from threadpoolctl import threadpool_limits
 
 from maxdisc import DiscriminativeMaxEnt, MaxDiscClassifier
-
-try:
-    from maxdisc.joint import Joint
-except ImportError:
-    Joint = None
+from maxdisc.joint import Joint
 
 HERE = Path(__file__).resolve().parent
 N_TEST = 300
@@ -184,19 +180,6 @@ def exponent(sizes, values):
     return float(np.polyfit(np.log(sizes), np.log(np.maximum(values, 1e-12)), 1)[0])
 
 
-def why_not(row):
-    """Why a row cannot be run here; None if it can."""
-    if row.run is not greedy:
-        return None
-    if Joint is None:
-        return "skipped: this version has no maxdisc.joint"
-    try:
-        greedy(*gaussian_classes(100, 10, 2))
-    except ValueError as error:
-        return f"skipped: {error}"
-    return None
-
-
 def show(row, exponents):
     for position, (phase, (order, paper)) in enumerate(row.paper.items()):
         cells = "".join(
@@ -217,11 +200,6 @@ def main() -> None:
     results = {}
     print(f"{'':16} {'phase':18} {'order in the paper':38}  exponent in N, D, C (the paper's)")
     for row in ROWS:
-        reason = why_not(row)
-        if reason is not None:
-            print(f"{row.name:16} {reason}")
-            results[row.name] = reason
-            continue
         exponents, times = {}, {}
         for axis, (sizes, fixed) in row.axes.items():
             if options.quick:

@@ -99,6 +99,61 @@ def test_by_default_it_agrees_with_the_default_of_logistic_regression():
     np.testing.assert_allclose(mine.predict_proba(X), theirs.predict_proba(X), atol=1e-4)
 
 
+def blobs():
+    """Balanced and centred, so that the biases start at their optimum."""
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 2
+    X = rng.normal(size=(200, 3)) + 0.5 * y[:, None]
+    return X - X.mean(axis=0), y
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_the_scale_of_the_features_does_not_matter(kind, fit_intercept):
+    X, y = blobs()
+    model = DiscriminativeMaxEnt(penalty=0.0, fit_intercept=fit_intercept)
+    expected = model.fit(kind(X), y).predict_proba(X)
+    assert model.score(X, y) > 0.6
+    for power in (-100, -12, -9, -6, -3, 3, 6, 9, 12, 100):
+        scaled = kind(X * 10.0**power)
+        assert model.fit(scaled, y).converged_
+        np.testing.assert_allclose(model.predict_proba(scaled), expected, atol=1e-5)
+    each = kind(X * [1e-12, 1.0, 1e12])
+    assert model.fit(each, y).converged_
+    np.testing.assert_allclose(model.predict_proba(each), expected, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("solver", ["lbfgs", "gis", "iis"])
+@pytest.mark.parametrize("penalty", [0.0, 1.0])
+def test_the_scale_of_weights_and_penalty_does_not_matter(solver, penalty):
+    X, y = blobs()
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, 200)
+    # A few steps of a scaling are enough to see that all of them are the same.
+    steps = {"max_iter": 1000 if solver == "lbfgs" or penalty == 0 else 50}
+    first = DiscriminativeMaxEnt(solver, penalty, **steps).fit(X, y, weight)
+    assert first.converged_ == (steps["max_iter"] > 50)
+    assert first.score(X, y) > 0.6
+    for scale in (1e-100, 1e-24, 1e-3, 1e24, 1e100):
+        model = DiscriminativeMaxEnt(solver, penalty * scale, **steps).fit(X, y, weight * scale)
+        assert model.converged_ == first.converged_
+        np.testing.assert_allclose(model.predict_proba(X), first.predict_proba(X), atol=1e-6)
+        np.testing.assert_allclose(model.objective_path_[-1], scale * first.objective_path_[-1], rtol=1e-9)
+    huge = DiscriminativeMaxEnt(solver, penalty=0.0).fit(X, y, np.full(200, 1e307))
+    np.testing.assert_allclose(
+        huge.predict_proba(X), DiscriminativeMaxEnt(solver, penalty=0.0).fit(X, y).predict_proba(X), atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("solver", ["gis", "iis"])
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_scalings_that_do_not_get_there_say_so(solver, scale):
+    X, y = blobs()
+    with pytest.warns(ConvergenceWarning, match="not at the optimum"):
+        model = DiscriminativeMaxEnt(solver, penalty=0.0, max_iter=20).fit(X * scale, y)
+    assert not model.converged_
+
+
 @pytest.mark.parametrize("solver", ["gis", "iis"])
 @pytest.mark.parametrize("name", ["iris", "cancer"])
 def test_scaling_finds_the_same_model(solver, name):

@@ -10,6 +10,7 @@ import scipy.stats as ss
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
+from scipy.special import betaln, gammaln
 
 from maxdisc import MaxDiscClassifier
 from maxdisc.counting import class_moments
@@ -97,6 +98,48 @@ def test_beta_is_the_integral(shapes):
     assert jensen_shannon(densities_of(FAMILIES["beta"], natural, PRIOR))[0] == pytest.approx(
         expected, rel=1e-6
     )
+
+
+def on_a_fine_grid(laws, longest):
+    """Jensen-Shannon of two equally probable laws on a line, given as log densities of extended precision."""
+    far = np.geomspace(20, longest, 800)
+    cuts = np.unique(np.r_[-far, np.linspace(-20, 20, 801), far]).astype(np.longdouble)
+    unit, weight = np.polynomial.legendre.leggauss(20)
+    half = np.diff(cuts)[:, None] / 2
+    with np.errstate(over="ignore", under="ignore"):
+        p = np.exp([law(cuts[:-1, None] + half * (1 + unit)) for law in laws])
+    mixture = p.mean(axis=0)
+    r = np.where(mixture > 0, p / np.where(mixture > 0, mixture, 1), 1)
+    terms = np.where(r > 0, r * np.log(np.where(r > 0, r, 1)), 0) - r + 1
+    assert abs(float((half * weight * mixture).sum()) - 1) < 1e-10
+    return float((half * weight * mixture * terms.mean(axis=0)).sum())
+
+
+@pytest.mark.parametrize("shape", [1e-2, 1e-4, 1e-5])
+def test_slopes_a_million_long_hide_no_bend(shape):
+    # Nearly all that these classes tell is in a hundred-thousandth of their mass.
+    def gamma(scale):
+        return lambda u: shape * (u - np.log(scale)) - np.exp(u) / scale - gammaln(shape)
+
+    def beta(other):
+        return lambda u: -shape * np.logaddexp(0, -u) - other * np.logaddexp(0, u) - betaln(shape, other)
+
+    cases = {
+        "gamma": ([gamma(1.0), gamma(2.0)], [[-1.0, -0.5], [shape - 1, shape - 1]]),
+        "beta": ([beta(30.0), beta(60.0)], [[shape - 1, shape - 1], [29.0, 59.0]]),
+    }
+    for name, (laws, natural) in cases.items():
+        found = jensen_shannon(densities_of(FAMILIES[name], np.array(natural)[:, :, None], [0.5, 0.5]))[0]
+        assert found == pytest.approx(on_a_fine_grid(laws, 40 / shape), rel=1e-8)
+
+
+@pytest.mark.parametrize("prior", [[0.5, 0.5], [0.9, 0.1], [0.01, 0.99]])
+@pytest.mark.parametrize("origin", [0.0, 1 / 3])
+def test_gaussian_classes_far_apart_say_the_entropy_of_the_prior(prior, origin):
+    for apart in (1e6, 1e8, 1e10):
+        natural = np.array([[origin * apart, (1 + origin) * apart], [-0.5, -0.5]])[:, :, None]
+        found = jensen_shannon(densities_of(Gaussian(), natural, prior))[0]
+        assert found == pytest.approx(entropy(prior), rel=1e-6)
 
 
 @pytest.mark.parametrize("means", [(0.01, 0.02, 3.0), (5.0, 40.0, 4.0), (1e4, 1.02e4, 0.3)])

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 from maxdisc.counting import class_moments
 from maxdisc.densities import estimate
 from maxdisc.families import FAMILIES, Beta, Gamma, Gaussian, Poisson
-from maxdisc.moments import ClassMoments
+from maxdisc.moments import ClassMoments, merged
 from maxdisc.smoothing import Smoothing
 
 
@@ -81,6 +81,49 @@ def test_rest_is_not_a_subtraction():
     assert rest.sums[0, 0, 0] == 3.0
     gaussian = moments(np.array([[1e9], [1.0], [2.0], [4.0]]), np.array([0, 1, 1, 2]), 3).rest()
     np.testing.assert_allclose(variances(gaussian)[0, 0], np.var([1.0, 2.0, 4.0]), rtol=1e-12)
+
+
+@given(st.integers(1, 9), st.sampled_from(["poisson", "gaussian"]), st.booleans(), st.integers(0, 999))
+def test_rest_is_the_moments_of_the_other_rows(n_classes, name, gaps, seed):
+    rng = np.random.default_rng(seed)
+    # Some classes have no rows, some no observed cell.
+    codes = rng.integers(0, n_classes, 15)
+    X = rng.integers(0, 2**30, (15, 3)).astype(float)
+    if gaps:
+        X[rng.random(X.shape) < 0.4] = np.nan
+    rest = moments(X, codes, n_classes, family=FAMILIES[name]).rest()
+    assert rest.sums.shape == (FAMILIES[name].n_statistics, n_classes, 3)
+    for c in range(n_classes):
+        others = moments(X[codes != c], np.zeros((codes != c).sum(), np.intp), 1, family=FAMILIES[name])
+        assert rest.weight[c] == others.weight[0]
+        np.testing.assert_array_equal(
+            np.broadcast_to(rest.cells, (n_classes, 3))[c], np.broadcast_to(others.cells, (1, 3))[0]
+        )
+        if name == "poisson":
+            np.testing.assert_array_equal(rest.sums[:, c], others.sums[:, 0])
+        else:
+            for mine, theirs in zip(rest.centred(), others.centred(), strict=True):
+                np.testing.assert_allclose(
+                    mine[..., c, :], theirs[..., 0, :], rtol=1e-12, atol=1e-12 * 2.0 ** (30 * (mine.ndim - 1))
+                )
+
+
+@pytest.mark.parametrize("n_classes", [10, 1000])
+def test_rest_takes_few_steps_for_many_classes(n_classes, monkeypatch):
+    steps = []
+    monkeypatch.setattr("maxdisc.moments.merged", lambda a, b: steps.append(a) or merged(a, b))
+    m = moments(np.random.default_rng(0).normal(size=(n_classes, 2)), np.arange(n_classes), n_classes)
+    m.rest()
+    assert len(steps) <= 3 * np.ceil(np.log2(n_classes))
+    assert sum(len(cells) for cells, _, _ in steps) <= 3 * n_classes
+
+
+def test_rest_of_a_class_without_rows_far_from_zero():
+    X = 1e200 + np.zeros((4, 1))
+    rest = moments(X, np.array([0, 0, 1, 1]), 2).reindexed(np.array([0, 3]), 6).rest()
+    np.testing.assert_array_equal(rest.weight, [2, 4, 4, 2, 4, 4])
+    np.testing.assert_array_equal(rest.sums, np.zeros((2, 6, 1)))
+    np.testing.assert_array_equal(rest.origin, X[:1].repeat(6, axis=0))
 
 
 @given(st.data())

@@ -61,8 +61,55 @@ def test_constants_and_copies_are_finite():
     found = within_information(ArrayRows(X, codes, 2).products(np.arange(10))[0])
     assert np.isfinite(found).all()
     assert (found[7] == 0).all()
-    assert (found[8] < 1e-9).all()  # what is constant within classes has nothing to share there
+    assert (found[8] == 0).all()  # what is constant within classes has nothing to share there
     assert found[0, 1] > 10
+
+
+@pytest.mark.parametrize("batch", [500, 100, 37])
+@pytest.mark.parametrize(("kind", "gaps"), [(np.asarray, 0.0), (np.asarray, 0.2), (sp.csr_array, 0.0)])
+def test_what_is_constant_within_classes_shares_nothing_whatever_rounding_does(batch, kind, gaps):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 3, 500)
+    levels = np.array([[0.1, 0.3, 0.7], [1 / 3, 1e9 + 0.1, -7e5], [1e-9, 0.0, 1e9], [0.1] * 3, [1e7 / 3] * 3])
+    X = np.column_stack([levels[:, codes].T, rng.normal(size=(500, 2)) @ [[1.0, 0.9], [0.0, 0.1]]])
+    X[rng.random(X.shape) < gaps] = np.nan
+    parts = [(kind(X[i : i + batch]), codes[i : i + batch]) for i in range(0, 500, batch)]
+    found = within_information(BatchRows(lambda: parts, 3).products(np.arange(7))[0])
+    np.testing.assert_array_equal(found[:5], 0.0)
+    assert found[5, 6] > 0.1
+
+
+def test_negative_scores_are_refused_and_each_column_is_chosen_once():
+    X, codes = repeated(40)
+
+    def downhill(densities):
+        return -1.0 * np.arange(densities.natural.shape[2])
+
+    for strength in (0.0, 1.0):
+        model = MaxDiscClassifier(divergence=downhill, redundancy=strength)
+        with pytest.raises(ValueError, match=r"'downhill' must give one finite score of at least 0 .* -9\.$"):
+            model.fit(X, codes)
+    ranking = FeatureRanking(-np.arange(4.0), np.arange(4), np.empty(0, np.intp))
+    again = Redundancy(1.0).reranked(ranking, np.arange(4), np.ones((4, 4)))
+    np.testing.assert_array_equal(np.sort(again.order), np.arange(4))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_folds_that_differ_in_their_first_columns_too_much_are_left_as_they_are(kind, monkeypatch):
+    monkeypatch.setattr("maxdisc.redundancy.MOST_BYTES", 8)
+    redundancy = Redundancy(1.0)
+    orders = [np.roll(np.arange(5), shift) for shift in range(4)]
+    assert len(redundancy.candidates(orders, 100)) == 0
+    X, codes = np.random.default_rng(0).poisson(3.0, size=(60, 8)), np.arange(60) % 2
+    fold_of = np.arange(60) // 5
+    splits = [(np.flatnonzero(fold_of != f), np.flatnonzero(fold_of == f)) for f in range(12)]
+    model = MaxDiscClassifier("poisson", redundancy=1.0, cv=splits, smoothing=1.0).fit(kind(X), codes)
+    firsts = {MaxDiscClassifier("poisson", smoothing=1.0).fit(X[a], codes[a]).ranking_[0] for a, _ in splits}
+    assert len(firsts) > 2
+    assert model.path_ is not None
+    ranking = FeatureRanking.of(np.array([0.1, 0.3, 0.2]))
+    none = np.empty(0, np.intp)
+    np.testing.assert_array_equal(redundancy.reranked(ranking, none, np.empty((0, 0))).order, ranking.order)
 
 
 @given(st.integers(0, 1000), st.integers(1, 12), st.floats(0.01, 20))

@@ -8,7 +8,7 @@ own, or a tensor of features that depend on the class, with weights that all cla
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -27,7 +27,10 @@ MOST_CELLS = 2**24
 LONGEST_STEP = 10.0
 # A variance below this share of the mean square is rounding.
 FLAT = 1e-10
+# Columns whose squares sum to less are left alone.
 TINY = 1e-300
+# Where no better value exists in double precision, the gradient is below this.
+BLURRED = 1e-5
 
 
 class Features(Protocol):
@@ -47,8 +50,11 @@ class Features(Protocol):
     def expectation(self, mass: Floats) -> Floats:
         """Sums of the features under a mass of shape (N, C) on rows and classes; shaped as the weights."""
 
-    def curvature(self, weight: Floats) -> Floats:
-        """Weighted sums of variances among equally probable classes; last axis as the weights."""
+    def curvature(self, weight: Floats, fit_bias: bool) -> Floats:
+        """Weighted sums of variances among equally probable classes; last axis as the weights.
+
+        What a bias can stand for is taken out if there are any.
+        """
 
     def mean(self, weight: Floats) -> Self:
         """The weighted mean of all rows, as one row."""
@@ -103,12 +109,12 @@ class SharedFeatures:
         """Sums of the features under a mass of shape (N, C), shape (C, D)."""
         return np.asarray(self.X.T @ mass).T
 
-    def curvature(self, weight: Floats) -> Floats:
-        """Weighted sums of squares about the mean row, less for more classes; shape (D,)."""
+    def curvature(self, weight: Floats, fit_bias: bool) -> Floats:
+        """Weighted sums of squares (about the mean row with a bias), less for more classes; shape (D,)."""
         squares = self.X.multiply(self.X) if is_sparse(self.X) else self.X**2
         about_zero = np.asarray(squares.T @ weight)
-        about_mean = about_zero - weight.sum() * self.mean(weight).X[0] ** 2
-        return np.maximum(about_mean, FLAT * about_zero) * (self.n_classes - 1) / self.n_classes**2
+        of_mean = weight.sum() * self.mean(weight).X[0] ** 2 if fit_bias else 0.0
+        return np.maximum(about_zero - of_mean, FLAT * about_zero) * (self.n_classes - 1) / self.n_classes**2
 
     def mean(self, weight: Floats) -> SharedFeatures:
         """The weighted mean of all rows, as one row."""
@@ -164,9 +170,10 @@ class ClassFeatures:
         """Sums of the features under a mass of shape (N, C), shape (G,)."""
         return np.asarray(mass.reshape(-1) @ self.tensor.reshape(mass.size, -1))
 
-    def curvature(self, weight: Floats) -> Floats:
-        """Weighted sums of the variances among the classes, shape (G,)."""
-        return np.asarray(weight @ np.maximum(self.tensor.var(axis=1), FLAT * (self.tensor**2).mean(axis=1)))
+    def curvature(self, weight: Floats, fit_bias: bool) -> Floats:
+        """Weighted sums of the variances among the classes (less the mean row with a bias), shape (G,)."""
+        apart = self.tensor - self.mean(weight).tensor if fit_bias else self.tensor
+        return np.asarray(weight @ np.maximum(apart.var(axis=1), FLAT * (self.tensor**2).mean(axis=1)))
 
     def mean(self, weight: Floats) -> ClassFeatures:
         """The weighted mean of all rows, as one row."""
@@ -245,6 +252,25 @@ class Examples:
             )
         if self.weight is not None and not ((self.weight >= 0) & np.isfinite(self.weight)).all():
             raise ValueError("weights of rows must be finite and not negative.")
+
+    def of_weight_one(self, prior: Prior) -> tuple[Examples, Prior, float]:
+        """The same problem with weights that sum to 1, and what all were divided by."""
+        weight = np.ones(len(self.codes)) if self.weight is None else self.weight
+        if not weight.any():
+            raise ValueError("sample weights must contain at least one non-zero number: all are zero.")
+        # The sum itself may be too large for a number.
+        largest = float(weight.max())
+        share = weight / largest
+        total = float(share.sum())
+
+        def divided(precision: npt.ArrayLike) -> Floats:
+            with np.errstate(over="ignore"):
+                return np.asarray(precision, dtype=np.float64) / largest / total
+
+        prior = replace(
+            prior, precision=divided(prior.precision), bias_precision=divided(prior.bias_precision)
+        )
+        return replace(self, weight=share / total), prior, largest * total
 
     def mass(self) -> Floats:
         """The weight of each row, at its class; shape (N, C)."""
@@ -334,7 +360,9 @@ def fit(
     max_iter : int
         Most steps.
     tol : float
-        Largest entry of the gradient, for one unit of weight, at which to stop.
+        Largest entry of the gradient at which to stop: for one unit of weight, with features counted from
+        their means in units of their deviations. So neither the scale of the features nor that of the weights
+        matters, except to the two scalings, which take longer where features are far from 1.
     held_out : Examples, optional
         Stop when their likelihood has not grown for ``patience`` steps, and take the best parameters.
     patience : int
@@ -356,8 +384,9 @@ def fit(
     """
     if solver not in SOLVERS:
         raise ValueError(f"solver={solver!r} is not available: use solver={' or '.join(map(repr, SOLVERS))}.")
-    problem = _Problem.of(examples, prior or Prior(), fit_bias, lower)
-    course = _Course(problem, tol, held_out, patience)
+    examples, prior, total = examples.of_weight_one(prior or Prior())
+    problem = _Problem.of(examples, prior, fit_bias, lower)
+    course = _Course(problem, total, tol, held_out, patience)
     if start is not None and (
         np.shape(start[0]) != examples.features.shape or not np.isfinite(start[0]).all()
     ):
@@ -383,14 +412,13 @@ class _Problem:
     #: One over the root of each parameter's curvature among equally probable classes.
     unit: Floats
     weight: Floats
+    mean_row: Features
     fit_bias: bool
 
     @classmethod
     def of(cls, examples: Examples, prior: Prior, fit_bias: bool, lower: float) -> _Problem:
         features, mass = examples.features, examples.mass()
         weight = mass.sum(axis=1)
-        if not weight.any():
-            raise ValueError("sample weights must contain at least one non-zero number: all are zero.")
         n_biases = features.n_classes if fit_bias else 0
 
         def full(of_weights: npt.ArrayLike, of_biases: npt.ArrayLike) -> Floats:
@@ -403,11 +431,12 @@ class _Problem:
             raise ValueError("precisions of a prior must be finite and not negative, and its centres finite.")
         with np.errstate(over="ignore", invalid="ignore"):
             observed = _expectation(features, mass, fit_bias)
-            curvature = np.broadcast_to(features.curvature(weight), features.shape)
+            curvature = np.broadcast_to(features.curvature(weight, fit_bias), features.shape)
         if not np.isfinite(observed).all() or not np.isfinite(curvature).all():
             raise ValueError("the features or their weights are too large to be summed: rescale them.")
         unit = 1.0 / np.sqrt(full(curvature, weight.sum() / features.n_classes) + precision + TINY)
-        return cls(examples, observed, precision, center, full(lower, -np.inf), unit, weight, fit_bias)
+        bounds, mean_row = full(lower, -np.inf), features.mean(weight)
+        return cls(examples, observed, precision, center, bounds, unit, weight, mean_row, fit_bias)
 
     def joined(self, weights: Floats, bias: Floats) -> Floats:
         """Weights and biases as one vector; the biases are left out where there are none."""
@@ -432,6 +461,17 @@ class _Problem:
         """Of the objective, from the features that the model expects."""
         return self.observed - expected - self.precision * (parameters - self.center)
 
+    def in_units(self, gradient: Floats) -> Floats:
+        """The gradient with weights in units of their curvature, and biases counted from the mean row."""
+        of_weights, of_bias = self.split(gradient)
+        return self.joined(of_weights - self.mean_row.expectation(of_bias[None]), of_bias) * self.unit
+
+    def steepness(self, parameters: Floats, gradient: Floats) -> float:
+        """The largest entry of the gradient in units, but for bounds that hold it back."""
+        slope = self.in_units(gradient)
+        held = (parameters <= self.lower) & (slope < 0)
+        return float(np.abs(np.where(held, 0.0, slope)).max(initial=0.0))
+
 
 def _expectation(features: Features, mass: Floats, fit_bias: bool) -> Floats:
     """Sums of the features of all parameters under a mass on rows and classes, shape (P,)."""
@@ -444,18 +484,20 @@ class _Course:
     """The way of a solver: what it reached, when to stop, and which parameters to take."""
 
     problem: _Problem
+    total: float
     tol: float
     held_out: Examples | None
     patience: int
     objective: list[float] = field(default_factory=list)
     likelihood: list[float] = field(default_factory=list)
     best: Floats = field(default_factory=lambda: np.empty(0))
+    steepness: float = np.inf
 
     def reached(self, parameters: Floats, objective: float, gradient: Floats) -> bool:
         """Note where the solver is; whether it may stop."""
         self.objective.append(objective)
-        steepest = np.where((parameters <= self.problem.lower) & (gradient < 0), 0.0, gradient)
-        done = bool(np.abs(steepest).max(initial=0.0) <= self.tol * self.problem.weight.sum())
+        self.steepness = self.problem.steepness(parameters, gradient)
+        done = self.steepness <= self.tol
         if self.held_out is None:
             self.best = parameters
             return done
@@ -470,7 +512,7 @@ class _Course:
         weights, bias = self.problem.split(self.best)
         if self.problem.fit_bias and not self.problem.precision[weights.size :].any():
             bias = bias - bias.mean()
-        path, likelihood = np.array(self.objective), np.array(self.likelihood)
+        path, likelihood = self.total * np.array(self.objective), np.array(self.likelihood)
         return Fit(weights.copy(), bias, len(path) - 1, converged, path, likelihood)
 
 
@@ -480,9 +522,7 @@ def _lbfgs(problem: _Problem, first: Floats, course: _Course, max_iter: int) -> 
     The weights are counted in units of their curvature, and the biases from the mean row: that changes no
     optimum, but the way to it is many times as short where features have different scales.
     """
-    features = problem.examples.features
-    total = problem.weight.sum()
-    unit, mean_row = problem.unit, features.mean(problem.weight)
+    features, unit, mean_row = problem.examples.features, problem.unit, problem.mean_row
     objective, gradient, stopped = 0.0, first, False
 
     def parameters(point: Floats) -> Floats:
@@ -494,9 +534,7 @@ def _lbfgs(problem: _Problem, first: Floats, course: _Course, max_iter: int) -> 
         at = parameters(point)
         objective, mass = problem.evaluated(at)
         gradient = problem.gradient(at, _expectation(features, mass, problem.fit_bias))
-        of_weights, of_bias = problem.split(gradient)
-        centred = problem.joined(of_weights - mean_row.expectation(of_bias[None]), of_bias)
-        return -objective / total, centred * unit / -total
+        return -objective, -problem.in_units(gradient)
 
     def noted(intermediate_result: Any) -> None:
         nonlocal stopped
@@ -525,7 +563,7 @@ def _lbfgs(problem: _Problem, first: Floats, course: _Course, max_iter: int) -> 
             "maxls": 50,
         },
     )
-    return stopped or bool(result.success)
+    return stopped or bool(result.success and course.steepness <= BLURRED)
 
 
 def _iterative_scaling(

@@ -49,7 +49,8 @@ class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
     max_iter : int, default=1000
         Most steps.
     tol : float, default=1e-6
-        Largest entry of the gradient, for one unit of sample weight, at which to stop.
+        Largest entry of the gradient at which to stop, for one unit of sample weight, with features counted
+        from their means in units of their deviations.
     early_stopping : bool, default=False
         Hold out a share of each class, stop when its likelihood no longer grows, and take the parameters that
         were best for it.

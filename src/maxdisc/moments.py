@@ -133,24 +133,31 @@ class ClassMoments:
         return reduce(add, parts)
 
     def rest(self) -> ClassMoments:
-        """For each class, the moments of all the other classes together."""
-        others = exclusive_totals([self._of_class(c) for c in range(self.n_classes)])
-        return ClassMoments(
-            np.concatenate([m.weight for m in others]),
-            np.concatenate([m.sums for m in others], axis=1),
-            None if self.origin is None else np.concatenate([_full(m.origin, m) for m in others]),
-            None if self.observed is None else np.concatenate([_full(m.cells, m) for m in others]),
-        )
+        """For each class, the moments of all the other classes together.
 
-    def _of_class(self, c: int) -> ClassMoments:
-        one = slice(c, c + 1)
-        return replace(
-            self,
-            weight=self.weight[one],
-            sums=self.sums[:, one],
-            origin=None if self.origin is None else self.origin[one],
-            observed=None if self.observed is None else self.observed[one],
-            squares=None,
+        Classes go in pairs: what is outside a class is its partner, and what is outside the pair. That takes
+        about three sums for each class, all those of one level at once, and subtracts nothing.
+        """
+        n, half = self.n_classes, self.n_classes // 2
+        if n < 2:
+            cells = np.zeros(self.sums.shape[1:])
+            return ClassMoments(
+                np.zeros(n),
+                np.zeros(self.sums.shape),
+                None if self.origin is None else cells,
+                None if self.observed is None else cells,
+            )
+        left, right = self._of_classes(slice(half)), self._of_classes(slice(half, 2 * half))
+        outside = _side_by_side(left + right, self._of_classes(slice(2 * half, n))).rest()
+        of_pairs, of_odd = outside._of_classes(slice(half)), outside._of_classes(slice(half, None))
+        return _side_by_side(of_pairs + right, of_pairs + left, of_odd)
+
+    def _of_classes(self, some: slice) -> ClassMoments:
+        return ClassMoments(
+            self.weight[some],
+            self.sums[:, some],
+            None if self.origin is None else self.origin[some],
+            None if self.observed is None else self.observed[some],
         )
 
     def select(self, columns: slice | Integers) -> ClassMoments:
@@ -250,7 +257,9 @@ def merged(a: Parts, b: Parts) -> tuple[Floats, Floats | None]:
     # Between the two, nearer to the heavier; the sole non-empty side keeps its own exactly.
     origin = ratio(n * old_a + m * old_b, n + m)
     origin = np.where(m == 0, old_a, np.where(n == 0, old_b, origin))
-    return recentred(n, sums_a, old_a - origin) + recentred(m, sums_b, old_b - origin), origin
+    # Nothing has no way to go, not even one whose square is infinite.
+    to_a, to_b = np.where(n > 0, old_a - origin, 0.0), np.where(m > 0, old_b - origin, 0.0)
+    return recentred(n, sums_a, to_a) + recentred(m, sums_b, to_b), origin
 
 
 def ratio(numerator: Floats, denominator: Floats) -> Floats:
@@ -259,5 +268,13 @@ def ratio(numerator: Floats, denominator: Floats) -> Floats:
     return np.where(denominator > 0, numerator / safe, 0.0)
 
 
-def _full(values: Floats | None, moments: ClassMoments) -> Floats:
-    return np.broadcast_to(0.0 if values is None else values, moments.sums.shape[1:])
+def _side_by_side(*parts: ClassMoments) -> ClassMoments:
+    """The classes of all parts, one part after the other."""
+    origins = [m.origin for m in parts if m.origin is not None]
+    observed = [m.observed for m in parts if m.observed is not None]
+    return ClassMoments(
+        np.concatenate([m.weight for m in parts]),
+        np.concatenate([m.sums for m in parts], axis=1),
+        np.concatenate(origins) if origins else None,
+        np.concatenate(observed) if observed else None,
+    )

@@ -17,6 +17,9 @@ TIMES, MOST = 5, 2000
 MOST_BYTES = 2**28
 # Correlations are cut off here: the information of a perfect one would be infinite.
 MOST_CORRELATED = 1 - 1e-12
+# Scatter within classes below this share of the scatter about the origin is rounding, and so are deviations
+# below this share of the origin.
+FLAT = 1e-12
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,8 @@ class Redundancy:
         orders : sequence of ndarray
             Columns, best first.
         n_parts : int
-            For how many folds their products are kept: if many, the pool is smaller.
+            For how many folds their products are kept: if many, the pool is smaller. It is empty if not even
+            the first columns of all rankings fit.
         """
         most = max(2, int(np.sqrt(MOST_BYTES / (8 * n_parts))))
         firsts = [order[: self.pool] for order in orders]
@@ -98,9 +102,8 @@ class Redundancy:
         """
         # The longest beginning of the ranking, of at most so many, that consists of candidates.
         first = ranking.order[: self.pool]
-        at = np.minimum(np.searchsorted(columns, first), len(columns) - 1)
-        known = np.logical_and.accumulate(columns[at] == first)
-        at, first = at[known], first[known]
+        first = first[np.logical_and.accumulate(np.isin(first, columns))]
+        at = np.searchsorted(columns, first)
         chosen = _discounted(ranking.scores[first], information[np.ix_(at, at)], self.strength)
         return replace(ranking, order=np.r_[first[chosen], ranking.order[len(first) :]])
 
@@ -111,8 +114,9 @@ def within_information(products: ClassProducts) -> Floats:
     A feature without variation within classes shares nothing.
     """
     scatter = products.within()[0]
-    deviation = np.sqrt(np.diag(scatter))
-    scale = np.where(deviation > 0, deviation, np.inf)
+    own = np.diag(scatter)
+    rounding = FLAT * np.diag(products.products[0]) + products.weight.sum() * (FLAT * products.origin) ** 2
+    scale = np.where(own > rounding, np.sqrt(own), np.inf)
     correlation = scatter / (scale * scale[:, None])
     square = np.minimum(correlation**2, MOST_CORRELATED)
     np.fill_diagonal(square, 0.0)
@@ -126,6 +130,6 @@ def _discounted(scores: Floats, information: Floats, strength: float) -> Integer
     for step in range(len(scores)):
         best = int(np.argmax(left / penalty))
         order[step] = best
-        left[best] = -1.0
+        left[best] = -np.inf
         penalty += strength * information[best]
     return order

@@ -60,7 +60,9 @@ class Beta(Family):
 
     def peak(self, natural: Floats) -> tuple[Floats, Floats]:
         low, high = natural + 1.0
-        return np.log(low / high), np.sqrt(np.minimum(1.0 / low + 1.0 / high, 1.0))
+        # A shape below 1 has a long slope; what needs nodes is the bend at its end.
+        bend = np.log(np.maximum(low, 1.0) / np.maximum(high, 1.0))
+        return bend, np.sqrt(np.minimum(1.0 / low + 1.0 / high, 1.0))
 
     def sample(self, natural: Floats, rng: np.random.Generator) -> Floats:
         draws = rng.beta(natural[0] + 1.0, natural[1] + 1.0)

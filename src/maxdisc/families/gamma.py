@@ -53,7 +53,9 @@ class Gamma(Family):
 
     def peak(self, natural: Floats) -> tuple[Floats, Floats]:
         rate, shape = -natural[0], natural[1] + 1.0
-        return np.log(shape / rate), 1.0 / np.sqrt(np.maximum(shape, 1.0))
+        # A shape below 1 has a long slope towards 0; what needs nodes is the bend at its end.
+        shape = np.maximum(shape, 1.0)
+        return np.log(shape / rate), 1.0 / np.sqrt(shape)
 
     def sample(self, natural: Floats, rng: np.random.Generator) -> Floats:
         return np.maximum(rng.gamma(natural[1] + 1.0, -1.0 / natural[0]), np.finfo(np.float64).tiny)
