@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from maxdisc import dual
-from maxdisc.dual import Problem, Status, expectations, integrals, solve
+from maxdisc.dual import Problem, Status, expectations, integrals, solve, solving
+from maxdisc.dual import compiled as compiled_dual
+from maxdisc.dual.powers import ScaledPowers
 from maxdisc.families import Bernoulli, Beta, Exponential, Gamma, Gaussian, Geometric, Poisson
 from maxdisc.functions import Cosine, Deviation, Indicator, LogAbove, LogBelow, Power, Sine, Spline, moments
 from maxdisc.support import Support
@@ -26,7 +28,7 @@ def random_naturals(support, order, n, rng):
         for k in range(order + 1):
             legendre[: k + 1, k] = np.polynomial.legendre.leg2poly(np.eye(order + 1)[k])
         middle, half = (support.low + support.high) / 2, (support.high - support.low) / 2
-        return dual._Scaled(np.full(n, middle), np.full(n, half), coefficients).natural(
+        return ScaledPowers(np.full(n, middle), np.full(n, half), coefficients).natural(
             legendre[1:, 1:] @ coefficients
         )
     theta = rng.normal(size=(order, n)) * 0.7
@@ -37,7 +39,7 @@ def random_naturals(support, order, n, rng):
         scale = 10 ** rng.uniform(0.3, 3, size=n)
     elif np.isinf(support.low):
         center = rng.normal(size=n) * scale
-    return dual._Scaled(center, scale, theta).natural(theta)
+    return ScaledPowers(center, scale, theta).natural(theta)
 
 
 CLOSED = {
@@ -162,7 +164,7 @@ def test_compiled_code_and_numpy_agree(support, monkeypatch):
     natural = random_naturals(support, order, 12, rng)
     compiled = expectations(problem, natural)
     solved = solve(problem, compiled[1])
-    monkeypatch.setattr(dual, "MANY_PROBLEMS", 10**9)
+    monkeypatch.setattr(compiled_dual, "MANY_PROBLEMS", 10**9)
     plain = expectations(problem, natural)
     np.testing.assert_allclose(compiled[0], plain[0], rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(compiled[1], plain[1], rtol=1e-9)
@@ -269,7 +271,7 @@ STATUSES = {
 @pytest.mark.parametrize("many", [False, True])
 @pytest.mark.parametrize("name", STATUSES)
 def test_what_cannot_be_solved_is_told(name, many, monkeypatch):
-    monkeypatch.setattr(dual, "MANY_PROBLEMS", 0 if many else 10**9)
+    monkeypatch.setattr(compiled_dual, "MANY_PROBLEMS", 0 if many else 10**9)
     support, functions, target, status = STATUSES[name]
     found = solve(Problem(support, functions), np.array(target)[:, None])
     assert found.status[0] == status
@@ -303,8 +305,8 @@ def test_tiny_means_on_the_interval(mean, order):
 
 def test_equal_targets_are_solved_once(monkeypatch):
     seen = []
-    attempt = dual._attempt
-    monkeypatch.setattr(dual, "_attempt", lambda p, t, *a: (seen.append(t.shape[1]), attempt(p, t, *a))[1])
+    attempt = solving.attempt
+    monkeypatch.setattr(solving, "attempt", lambda p, t, *a: (seen.append(t.shape[1]), attempt(p, t, *a))[1])
     found = solve(Problem(HALF, moments(1)), np.full((1, 50, 40), 2.0))
     assert seen == [1]
     np.testing.assert_array_equal(found.natural, np.full((1, 50, 40), -0.5))
