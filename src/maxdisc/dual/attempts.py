@@ -13,6 +13,8 @@ from maxdisc.dual.newton import Dual, newton
 from maxdisc.dual.powers import ScaledPowers
 from maxdisc.dual.problem import PROBLEMS_AT_A_TIME, Problem, coordinate_of
 from maxdisc.dual.scaling import by_scaling
+from maxdisc.dual.status import TOLERANCE
+from maxdisc.dual.tree import tree_solved
 from maxdisc.matrices import Floats, Integers, blocks
 from maxdisc.threads import in_threads
 
@@ -26,15 +28,24 @@ def attempt(
     n = targets.shape[1]
     if n == 0:
         return np.zeros(targets.shape), np.zeros(0), np.zeros(0, dtype=np.intp)
-    if compiled:
+    if compiled and problem.powers:
         return compiled_newton(problem, targets, max_iter or 120)
+    if compiled:
+        natural, residual, n_iter = tree_solved(problem, targets, max_iter or 120)
+        # What did not end well has another try on panels of its own.
+        left = np.flatnonzero(~(residual <= TOLERANCE / 10))
+        theta, error, more = attempt(problem, targets[:, left], solver, max_iter, False)
+        better = error < residual[left]
+        natural[:, left[better]], residual[left[better]] = theta[:, better], error[better]
+        n_iter[left] += more
+        return natural, residual, n_iter
 
     def part(some: slice) -> tuple[Floats, Floats, Integers]:
         return _iterated(problem, targets[:, some], solver, max_iter)
 
     parts = in_threads(part, list(blocks(n, 1, PROBLEMS_AT_A_TIME)))
-    natural, residual, n_iter = zip(*parts, strict=True)
-    return np.concatenate(natural, axis=1), np.concatenate(residual), np.concatenate(n_iter)
+    thetas, residuals, counts = zip(*parts, strict=True)
+    return np.concatenate(thetas, axis=1), np.concatenate(residuals), np.concatenate(counts)
 
 
 def _iterated(

@@ -14,13 +14,13 @@ from maxdisc.matrices import Floats, Integers, blocks
 from maxdisc.support import Support
 from maxdisc.threads import in_threads
 
-#: From so many problems of powers on, compiled code is worth loading.
+#: From so many problems on, compiled code is worth loading.
 MANY_PROBLEMS = 8
 
 
-def worth_compiling(problem: Problem, n_problems: int) -> bool:
-    """Whether there is a kernel for these problems, and enough of them to load it."""
-    return problem.powers and n_problems >= MANY_PROBLEMS
+def worth_compiling(n_problems: int) -> bool:
+    """Whether there are enough problems to load compiled code."""
+    return n_problems >= MANY_PROBLEMS
 
 
 def _places(low: Floats, high: Floats) -> tuple[Floats, Integers]:

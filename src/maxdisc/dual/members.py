@@ -12,6 +12,7 @@ from maxdisc.dual.compiled import compiled_expectations, worth_compiling
 from maxdisc.dual.panels import Integrals, integrate, lattice_blocks, rules
 from maxdisc.dual.powers import ScaledPowers
 from maxdisc.dual.problem import PROBLEMS_AT_A_TIME, Nodes, Problem, nodes_at
+from maxdisc.dual.tree import tree_expectations
 from maxdisc.functions import Power
 from maxdisc.matrices import Floats, Integers, blocks
 from maxdisc.support import Support
@@ -32,16 +33,21 @@ def expectations(problem: Problem, natural: Floats) -> tuple[Floats, Floats]:
     """
     distinct, inverse = distinct_columns(natural)
     n = distinct.shape[1]
-    log_partition, mean = np.empty(n), np.empty(distinct.shape)
+    log_partition, mean = np.full(n, np.nan), np.empty(distinct.shape)
+    compiled = worth_compiling(n)
+    if compiled and not problem.powers:
+        log_partition, mean = tree_expectations(problem, distinct)
+    left = np.flatnonzero(np.isnan(log_partition))
 
     def part(some: slice) -> None:
-        if worth_compiling(problem, n):
-            log_partition[some], mean[:, some] = compiled_expectations(problem, distinct[:, some])
+        at = left[some]
+        if compiled and problem.powers:
+            log_partition[at], mean[:, at] = compiled_expectations(problem, distinct[:, at])
         else:
-            found = integrals(problem, distinct[:, some])
-            log_partition[some], mean[:, some] = found.log_partition, found.mean
+            found = integrals(problem, distinct[:, at])
+            log_partition[at], mean[:, at] = found.log_partition, found.mean
 
-    in_threads(part, list(blocks(n, 1, PROBLEMS_AT_A_TIME)))
+    in_threads(part, list(blocks(len(left), 1, PROBLEMS_AT_A_TIME)))
     return log_partition[inverse], mean[:, inverse]
 
 

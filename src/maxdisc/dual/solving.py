@@ -63,7 +63,7 @@ def solve(
         raise ValueError("iterative scaling needs a bounded support: use solver='newton'.")
     shape = wanted.shape[1:]
     distinct, inverse = distinct_columns(wanted.reshape(len(wanted), -1))
-    compiled = solver == "newton" and worth_compiling(problem, distinct.shape[1])
+    compiled = solver == "newton" and worth_compiling(distinct.shape[1])
     found = _solved(problem, distinct, solver, max_iter, compiled)
     parts: tuple[Any, ...] = tuple(part[inverse].reshape(shape) for part in found[1:])
     return Solution(found.natural[:, inverse].reshape(wanted.shape), *parts)

@@ -89,6 +89,81 @@ def _solve(matrix: Any, factor: Any, right: Any, out: Any) -> None:
         out[i] /= np.sqrt(matrix[i, i])
 
 
+# ------------------------------------------------------------------------------------------------ the steps
+
+# What the iterations know of themselves.
+VALUE, WORST, SLOPE, LENGTH, STALLED, TURNED = 0, 1, 2, 3, 4, 5
+
+
+@inlined
+def _begin(state: Any) -> None:
+    state[VALUE], state[WORST], state[SLOPE], state[LENGTH] = np.inf, np.inf, 0.0, 1.0
+    state[STALLED], state[TURNED] = 0.0, 0.0
+
+
+@inlined
+def _accepts(state: Any, ready: Any, found: Any, left: Any) -> Any:
+    """Whether a trial with this value of the dual, and this error of the moments, is better."""
+    value, slope = state[VALUE], state[SLOPE]
+    if not ready:
+        good = found < value
+    elif abs(slope) < 1e-10 * (1.0 + abs(value)):
+        # Values differ by rounding alone: the error of the moments decides.
+        good = left < state[WORST]
+    else:
+        good = found <= value + 1e-4 * state[LENGTH] * slope + 1e-13 * (1.0 + abs(value))
+    good = good and found > -np.inf and found < np.inf and left < np.inf
+    state[STALLED] = 0.0 if good and left < 0.5 * state[WORST] else state[STALLED] + 1.0
+    if good:
+        state[VALUE], state[WORST] = found, left
+    return good
+
+
+@inlined
+def _finished(state: Any) -> Any:
+    return state[WORST] <= AIM or (state[WORST] <= 1e-10 and state[STALLED] > 2)
+
+
+@inlined
+def _redirects(
+    good: Any, state: Any, error: Any, matrix: Any, factor: Any, peak: Any, aside: Any, step: Any
+) -> Any:
+    """The next step: Newton's after a good trial, else one that turns aside or is shorter; False if none is.
+
+    ``peak`` has the statistics where the trial was largest, less the targets.
+    """
+    n = error.size
+    if good:
+        if not _factorise(matrix, factor):
+            return False
+        _solve(matrix, factor, error, step)
+        state[SLOPE], state[TURNED] = 0.0, 0.0
+        for k in range(n):
+            step[k] = -step[k]
+            state[SLOPE] += step[k] * error[k]
+        state[LENGTH] = min(1.0, 4.0 * state[LENGTH])
+        return True
+    # The step may have raised a peak far away, where nothing was: turn aside from it, if that leads on.
+    rise, bend, slope = 0.0, 0.0, 0.0
+    for k in range(n):
+        peak[k] -= error[k]
+        rise += peak[k] * step[k]
+    if state[TURNED] == 0.0 and rise > 0.0 and rise < np.inf:
+        _solve(matrix, factor, peak, aside)
+        for k in range(n):
+            bend += peak[k] * aside[k]
+        for k in range(n):
+            aside[k] = step[k] - aside[k] * (rise / bend)
+            slope += aside[k] * error[k]
+        if slope < 0.1 * state[SLOPE]:
+            state[SLOPE], state[TURNED], state[LENGTH] = slope, 1.0, 1.0
+            for k in range(n):
+                step[k] = aside[k]
+            return True
+    state[LENGTH] *= 0.25
+    return state[LENGTH] >= 1e-12
+
+
 # -------------------------------------------------------------------------------------------- shared nodes
 
 
@@ -504,16 +579,16 @@ def powers_newton(
     panels, sums = np.empty((MOST_PANELS, 9)), np.empty((2, 2 * n + 1))
     z, exponent, values = np.empty(N_NODES), np.empty(N_NODES), np.empty(N_NODES)
     now, step, trial, peak, aside = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
-    error, matrix, factor = np.zeros(n), np.zeros((n, n)), np.zeros((n, n))
+    error, matrix, factor, state = np.zeros(n), np.zeros((n, n)), np.zeros((n, n)), np.zeros(6)
     for m in range(first, last):
         count, best = 0, np.inf
         for attempt in range(candidates.shape[0] + 1):
-            value, worst, slope, length, stalled, used = np.inf, np.inf, 0.0, 1.0, 0, 0
-            ready, turned, next_candidate = False, False, -1
+            _begin(state)
+            used, ready, next_candidate = 0, False, -1
             while used < max_iter:
                 if ready:
                     for k in range(n):
-                        trial[k] = now[k] + length * step[k]
+                        trial[k] = now[k] + state[LENGTH] * step[k]
                 elif attempt == 0 and next_candidate < 0:
                     for k in range(n):
                         trial[k] = begin[m, k]
@@ -542,18 +617,8 @@ def powers_newton(
                 for k in range(n):
                     found -= trial[k] * targets[m, k]
                     left = max(left, abs(sums[0, k + 1] - targets[m, k]) / max(sums[1, k + 1], 1e-300))
-                sane = found > -np.inf and found < np.inf and left < np.inf
-                if not ready:
-                    good = found < value
-                elif abs(slope) < 1e-10 * (1.0 + abs(value)):
-                    # Values differ by rounding alone: the error of the moments decides.
-                    good = left < worst
-                else:
-                    good = found <= value + 1e-4 * length * slope + 1e-13 * (1.0 + abs(value))
-                good = good and sane
-                stalled = 0 if good and left < 0.5 * worst else stalled + 1
+                good = _accepts(state, ready, found, left)
                 if good:
-                    value, worst = found, left
                     for k in range(n):
                         now[k] = trial[k]
                         error[k] = sums[0, k + 1] - targets[m, k]
@@ -561,48 +626,22 @@ def powers_newton(
                             matrix[k, j] = sums[0, k + j + 2] - sums[0, k + 1] * sums[0, j + 1]
                 if not ready:
                     next_candidate += 1
-                    if attempt == 0 and worst > 1e-3 and next_candidate < candidates.shape[0]:
+                    if attempt == 0 and state[WORST] > 1e-3 and next_candidate < candidates.shape[0]:
                         continue
-                    ready, stalled = True, 0
-                    if not value < np.inf:
+                    ready, state[STALLED] = True, 0.0
+                    if not state[VALUE] < np.inf:
                         break
                     good = True
-                if worst <= AIM or (worst <= 1e-10 and stalled > 2):
+                if _finished(state):
                     break
-                if good:
-                    if not _factorise(matrix, factor):
-                        break
-                    _solve(matrix, factor, error, step)
-                    slope, turned = 0.0, False
-                    for k in range(n):
-                        step[k] = -step[k]
-                        slope += step[k] * error[k]
-                    length = min(1.0, 4.0 * length)
-                    continue
-                # The step may have raised a peak far away, where nothing was: turn aside from it, if that
-                # leads on.
-                power, rise, bend, turned_slope = 1.0, 0.0, 0.0, 0.0
+                power = 1.0
                 for k in range(n):
                     power *= sums[1, 0]
-                    peak[k] = power - error[k] - targets[m, k]
-                    rise += peak[k] * step[k]
-                if not turned and rise > 0.0 and rise < np.inf:
-                    _solve(matrix, factor, peak, aside)
-                    for k in range(n):
-                        bend += peak[k] * aside[k]
-                    for k in range(n):
-                        aside[k] = step[k] - aside[k] * (rise / bend)
-                        turned_slope += aside[k] * error[k]
-                    if turned_slope < 0.1 * slope:
-                        slope, turned, length = turned_slope, True, 1.0
-                        for k in range(n):
-                            step[k] = aside[k]
-                        continue
-                length *= 0.25
-                if length < 1e-12:
+                    peak[k] = power - targets[m, k]
+                if not _redirects(good, state, error, matrix, factor, peak, aside, step):
                     break
-            if worst < best:
-                best = worst
+            if state[WORST] < best:
+                best = state[WORST]
                 for k in range(n):
                     theta[m, k] = now[k]
             # Another beginning leads around what stood in the way of this one.
