@@ -55,11 +55,10 @@ class Tree(NamedTuple):
 
 @lru_cache(maxsize=2)
 def _rules(lattice: bool) -> tuple[Floats, Floats]:
-    """Weights (R, n) and last orthonormal polynomials (R, 4, n) of each rule; the last rule is an atom's."""
+    """Weights (R, n) and last orthonormal polynomials (R, n, 4) of each rule; the last rule is an atom's."""
     _, weights, tails = rules(lattice)
     atom = np.eye(1, N_NODES)
-    turned = np.concatenate([tails, np.zeros((1, *tails.shape[1:]))]).transpose(0, 2, 1)
-    return np.concatenate([weights, atom]), np.ascontiguousarray(turned)
+    return np.concatenate([weights, atom]), np.concatenate([tails, np.zeros((1, *tails.shape[1:]))])
 
 
 def _panels(problem: Problem, center: Floats, half: Floats, level: Integers) -> Tree:

@@ -29,56 +29,68 @@ from maxdisc.kernels.dual import (
 #: More panels than this no density needs.
 MOST_PANELS = 1500
 # What is known of a panel: largest log integrand, a bound of it between the nodes, mass, roughness, noise.
-TOP, BOUND, MASS, RUGGED, NOISE = 0, 1, 2, 3, 4
+TOP, BOUND, MASS, RUGGED, NOISE, SEEN = 0, 1, 2, 3, 4, 5
 # What became of a problem.
 ENDED, ASKED = 0, 1
 
 
 @inlined
-def _read(theta: Any, center: Any, statistics: Any, exponent: Any, panel: Any) -> None:
+def _read(theta: Any, center: Any, statistics: Any, node: Any, exponent: Any, panels: Any, p: Any) -> None:
     """Exponents at the nodes of a panel, with its largest, and a bound of it between the nodes."""
     n = theta.size
-    for i in range(N_NODES):
-        exponent[i] = statistics[n, i]
+    for i in range(exponent.size):
+        exponent[i] = statistics[node, n, i]
     for k in range(n):
-        for i in range(N_NODES):
-            exponent[i] += theta[k] * (statistics[k, i] - center[k])
-    at, top = 0, -np.inf
-    for i in range(N_NODES):
-        if exponent[i] > top and exponent[i] < np.inf:
-            at, top = i, exponent[i]
-    panel[TOP], panel[BOUND], panel[MASS], panel[RUGGED] = top, top, 0.0, 0.0
+        factor, middle = theta[k], center[k]
+        for i in range(exponent.size):
+            exponent[i] += factor * (statistics[node, k, i] - middle)
+    # Where a statistic is beyond all numbers there is no mass, or no density.
+    for i in range(exponent.size):
+        exponent[i] = exponent[i] if abs(exponent[i]) < np.inf else -np.inf
+    a, b, c, d = -np.inf, -np.inf, -np.inf, -np.inf
+    for i in range(0, exponent.size - 3, 4):
+        a = a if a > exponent[i] else exponent[i]
+        b = b if b > exponent[i + 1] else exponent[i + 1]
+        c = c if c > exponent[i + 2] else exponent[i + 2]
+        d = d if d > exponent[i + 3] else exponent[i + 3]
+    a = a if a > b else b
+    c = c if c > d else d
+    top = a if a > c else c
+    panels[p, TOP], panels[p, BOUND], panels[p, MASS], panels[p, RUGGED], panels[p, SEEN] = top, top, 0.0, 0.0, 0.0
     if not top > -np.inf:
         return
+    at = 0
+    while exponent[at] < top:
+        at += 1
     climb, terms = 0.0, 0.0
     if at > 0 and exponent[at - 1] > -np.inf:
-        climb = abs(top - exponent[at - 1])
+        climb = top - exponent[at - 1]
     if at < N_NODES - 1 and exponent[at + 1] > -np.inf:
-        climb = max(climb, abs(top - exponent[at + 1]))
-    panel[BOUND] = top + climb
+        climb = max(climb, top - exponent[at + 1])
+    panels[p, BOUND] = top + climb
     for k in range(n):
-        terms += abs(theta[k] * (statistics[k, at] - center[k]))
-    panel[NOISE] = 4e-16 * terms
+        terms += abs(theta[k] * (statistics[node, k, at] - center[k]))
+    panels[p, NOISE] = 4e-16 * terms
 
 
 @inlined
-def _weigh(size: Any, weights: Any, tails: Any, exponent: Any, values: Any, panel: Any) -> None:
+def _weigh(size: Any, row: Any, weights: Any, tails: Any, exponent: Any, values: Any, panels: Any, p: Any) -> None:
     """Values at the nodes times weights, mass and roughness, all in units of the largest value."""
-    for i in range(N_NODES):
-        # Where a statistic is beyond all numbers there is no mass, or no density.
-        usable = exponent[i] > -np.inf and exponent[i] < np.inf
-        values[i] = _exp(exponent[i] - panel[TOP]) if usable else 0.0
-    rough = 0.0
-    for k in range(tails.shape[0]):
-        total = 0.0
-        for i in range(N_NODES):
-            total += values[i] * tails[k, i]
-        rough = max(rough, abs(total))
-    mass = 0.0
-    for i in range(N_NODES):
-        values[i] *= size * weights[i]
-        mass += values[i]
-    panel[MASS], panel[RUGGED] = mass, size * rough
+    top = panels[p, TOP]
+    for i in range(exponent.size):
+        values[p, i] = _exp(exponent[i] - top)
+    mass, a, b, c, d = 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(exponent.size):
+        value = values[p, i]
+        a += value * tails[row, i, 0]
+        b += value * tails[row, i, 1]
+        c += value * tails[row, i, 2]
+        d += value * tails[row, i, 3]
+        mass += value * weights[row, i]
+    for i in range(exponent.size):
+        values[p, i] *= size * weights[row, i]
+    rough = max(max(abs(a), abs(b)), max(abs(c), abs(d)))
+    panels[p, MASS], panels[p, RUGGED] = size * mass, size * rough
 
 
 @inlined
@@ -98,6 +110,7 @@ def _tree_integrals(
     panels: Any,
     values: Any,
     exponent: Any,
+    sums: Any,
     mean: Any,
     magnitude: Any,
     second: Any,
@@ -111,7 +124,7 @@ def _tree_integrals(
     n, count, depth = theta.size, n_roots, 0
     for p in range(count):
         ids[p] = p
-        _read(theta, center, statistics[p], exponent, panels[p])
+        _read(theta, center, statistics, p, exponent, panels, p)
     top, high = -np.inf, -np.inf
     for p in range(count):
         top, high = max(top, panels[p, TOP]), max(high, panels[p, TOP] + weight[ids[p]])
@@ -119,19 +132,23 @@ def _tree_integrals(
         return np.nan, False
     for p in range(count):
         if panels[p, BOUND] > top - LOST or panels[p, BOUND] + weight[p] > high - LOST:
-            _read(theta, center, statistics[p], exponent, panels[p])
-            _weigh(size[p], weights[rule[p]], tails[rule[p]], exponent, values[p], panels[p])
-    asked = False
+            _read(theta, center, statistics, p, exponent, panels, p)
+            _weigh(size[p], rule[p], weights, tails, exponent, values, panels, p)
+    asked, again = False, False
     while depth < 80 and not asked:
         depth += 1
         top, high, total, heavy, old = -np.inf, -np.inf, 0.0, 0.0, count
         for p in range(count):
             top, high = max(top, panels[p, TOP]), max(high, panels[p, TOP] + weight[ids[p]])
         for p in range(count):
-            if panels[p, MASS] > 0.0:
+            if panels[p, MASS] > 0.0 and (panels[p, TOP] > top - LOST or panels[p, TOP] + weight[ids[p]] > high - LOST):
                 total += panels[p, MASS] * _exp(panels[p, TOP] - top)
                 heavy += panels[p, MASS] * _exp(panels[p, TOP] + weight[ids[p]] - high)
         for p in range(old):
+            # What was good enough is looked at once more at the end.
+            if panels[p, SEEN] > 0.0 and not again:
+                continue
+            panels[p, SEEN] = 1.0
             this = ids[p]
             heavier = weight[this] - high
             # What neither has mass nor adds to a square is left alone, also between the nodes.
@@ -157,42 +174,51 @@ def _tree_integrals(
                 at = count if part else p
                 new = child[this] + part
                 ids[at] = new
-                _read(theta, center, statistics[new], exponent, panels[at])
-                _weigh(size[new], weights[rule[new]], tails[rule[new]], exponent, values[at], panels[at])
+                _read(theta, center, statistics, new, exponent, panels, at)
+                _weigh(size[new], rule[new], weights, tails, exponent, values, panels, at)
             count += 1
-        if count == old:
+        if count == old and again:
             break
+        again = count == old
     if asked:
         return np.nan, True
-    total = 0.0
-    for k in range(n):
-        mean[k], magnitude[k], peak[k] = 0.0, 0.0, 0.0
-        for j in range(n):
-            second[k, j] = 0.0
+    # Sums over each node of all panels, side by side.
+    for r in range(sums.shape[0]):
+        for i in range(exponent.size):
+            sums[r, i] = 0.0
     for p in range(count):
         if panels[p, TOP] < top - LOST and panels[p, TOP] + weight[ids[p]] < high - LOST:
             continue
-        share, row = _exp(panels[p, TOP] - top), statistics[ids[p]]
-        total += share * panels[p, MASS]
-        for i in range(N_NODES):
+        share, node = _exp(panels[p, TOP] - top), ids[p]
+        for i in range(exponent.size):
             values[p, i] *= share
+            sums[0, i] += values[p, i]
+        r = 2 * n + 1
         for k in range(n):
-            for i in range(N_NODES):
-                exponent[i] = values[p, i] * (row[k, i] - center[k])
-                mean[k] += exponent[i]
-                magnitude[k] += values[p, i] * abs(row[k, i])
+            for i in range(exponent.size):
+                exponent[i] = values[p, i] * (statistics[node, k, i] - center[k])
+                sums[k + 1, i] += exponent[i]
+                sums[n + k + 1, i] += values[p, i] * abs(statistics[node, k, i])
             for j in range(k + 1):
-                for i in range(N_NODES):
-                    second[k, j] += exponent[i] * (row[j, i] - center[j])
+                for i in range(exponent.size):
+                    sums[r, i] += exponent[i] * (statistics[node, j, i] - center[j])
+                r += 1
         if panels[p, TOP] == top:
-            at = np.argmax(values[p])
+            at = 0
+            for i in range(exponent.size):
+                at = i if values[p, i] > values[p, at] else at
             for k in range(n):
-                peak[k] = row[k, at] - center[k]
+                peak[k] = statistics[node, k, at] - center[k]
+    for r in range(sums.shape[0]):
+        for i in range(1, exponent.size):
+            sums[r, 0] += sums[r, i]
+    total, r = sums[0, 0], 2 * n + 1
     for k in range(n):
-        mean[k] /= total
-        magnitude[k] /= total
+        mean[k] = sums[k + 1, 0] / total
+        magnitude[k] = sums[n + k + 1, 0] / total
         for j in range(k + 1):
-            second[k, j] /= total
+            second[k, j] = sums[r, 0] / total
+            r += 1
     return top + np.log(total), False
 
 
@@ -215,8 +241,9 @@ def tree_integrals(
 ) -> None:
     """Log normalisers (M,) and means (M, L) for parameters (M, L), and which problems ask for panels."""
     n = theta.shape[1]
-    ids, panels = np.empty(MOST_PANELS + n_roots, dtype=np.intp), np.zeros((MOST_PANELS + n_roots, 5))
+    ids, panels = np.empty(MOST_PANELS + n_roots, dtype=np.intp), np.zeros((MOST_PANELS + n_roots, 6))
     values, exponent = np.zeros((MOST_PANELS + n_roots, N_NODES)), np.empty(N_NODES)
+    sums = np.empty((1 + 2 * n + n * (n + 1) // 2, N_NODES))
     center, magnitude, second, peak = np.zeros(n), np.zeros(n), np.zeros((n, n)), np.zeros(n)
     for m in which:
         log_partition[m], asked[m] = _tree_integrals(
@@ -235,6 +262,7 @@ def tree_integrals(
             panels,
             values,
             exponent,
+            sums,
             mean[m],
             magnitude,
             second,
@@ -264,8 +292,9 @@ def tree_newton(
 ) -> None:
     """Damped Newton for targets (M, L) from ``begin`` (K, M, L), each tried until one leads to the end."""
     n = targets.shape[1]
-    ids, panels = np.empty(MOST_PANELS + n_roots, dtype=np.intp), np.zeros((MOST_PANELS + n_roots, 5))
+    ids, panels = np.empty(MOST_PANELS + n_roots, dtype=np.intp), np.zeros((MOST_PANELS + n_roots, 6))
     values, exponent = np.zeros((MOST_PANELS + n_roots, N_NODES)), np.empty(N_NODES)
+    sums = np.empty((1 + 2 * n + n * (n + 1) // 2, N_NODES))
     now, step, trial, peak, aside = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
     error, wrong, magnitude, state = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(6)
     matrix, factor, second = np.zeros((n, n)), np.zeros((n, n)), np.zeros((n, n))
@@ -295,6 +324,7 @@ def tree_newton(
                     panels,
                     values,
                     exponent,
+                    sums,
                     wrong,
                     magnitude,
                     second,
