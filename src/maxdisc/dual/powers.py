@@ -45,6 +45,15 @@ class ScaledPowers(NamedTuple):
         ]
         return cls(center, scale, np.stack(moved))
 
+    def rounding(self, raw: Floats) -> Floats:
+        """What one rounding of each moment of x may make of those of z, (L, M)."""
+        sizes = np.abs(np.vstack([np.ones_like(self.center), raw]))
+        moved = [
+            sum(comb(k, j) * np.abs(self.center) ** (k - j) * sizes[j] for j in range(k + 1)) / self.scale**k
+            for k in range(1, len(sizes))
+        ]
+        return np.asarray(np.finfo(np.float64).eps * np.stack(moved))
+
     @classmethod
     def around(cls, support: Support, natural: Floats, start: Floats) -> ScaledPowers:
         """About where the densities of these parameters are largest, in a unit in which no term varies much
@@ -109,7 +118,7 @@ class ScaledPowers(NamedTuple):
         mean, order = self.targets[0], len(self.targets)
         found: list[list[Floats]] = []
         if order > 1 and np.isinf(support.high - support.low):
-            variance = np.maximum(self.targets[1] - mean**2, 1e-300)
+            variance = self._width(support)
             # The density exp(last * z^L) has this highest moment.
             last = -1 / (order * np.maximum(np.abs(self.targets[-1]), 1e-300))
             last = -last if order % 2 and np.isinf(support.low) else last
@@ -135,12 +144,21 @@ class ScaledPowers(NamedTuple):
         if len(found) == 2:
             found.append([np.zeros_like(mean)])
         if len(self.targets) > 1:
-            variance = np.maximum(self.targets[1] - mean**2, 1e-300)
+            variance = self._width(support)
             found.append([mean / variance, -0.5 / variance])
         out = np.zeros((len(found), *self.targets.shape))
         for row, member in zip(out, found, strict=True):
             row[: len(member)] = member
         return out
+
+    def _width(self, support: Support) -> Floats:
+        """The parameter of a Gaussian of about this variance, which on a lattice is far wider than that."""
+        variance = np.maximum(self.targets[1] - self.targets[0] ** 2, 1e-300)
+        if not support.lattice:
+            return variance
+        # Next to a single point, its two neighbours share the variance.
+        unit = 1 / self.scale**2
+        return np.maximum(variance, unit / (2 * np.log1p(2 * unit / variance)))
 
     def feasible(self, support: Support) -> Booleans:
         """Where a density on the continuous support has these moments (Hausdorff, Stieltjes, Hamburger)."""

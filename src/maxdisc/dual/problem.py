@@ -71,6 +71,13 @@ class Problem:
         return self.powers and bool(np.isinf(self.support.low) and np.isinf(self.support.high))
 
     @property
+    def tail(self) -> float:
+        """The sign that the parameter of the highest power must not have; 0 on bounded supports."""
+        if not self.powers or np.isfinite(self.support.high - self.support.low):
+            return 0.0
+        return -1.0 if self.n_statistics % 2 and np.isinf(self.support.low) else 1.0
+
+    @property
     def n_statistics(self) -> int:
         """L."""
         return len(self.functions)

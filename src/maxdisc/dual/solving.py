@@ -88,8 +88,7 @@ def _solved(
     infinite = np.isinf(problem.support.high - problem.support.low)
     if problem.powers and infinite:
         # A tail that grows, however slowly, is none.
-        upwards = -1.0 if problem.n_statistics % 2 and np.isinf(problem.support.low) else 1.0
-        residual[upwards * natural[-1] >= 0] = np.inf
+        residual[problem.tail * natural[-1] >= 0] = np.inf
     status[residual <= TOLERANCE] = Status.SOLVED
     if problem.powers and infinite and problem.n_statistics > 1:
         _take_lower_moments(problem, targets, natural, residual, status, feasible, compiled)

@@ -552,6 +552,8 @@ def powers_integrals(
 @kernel
 def powers_newton(
     targets: Any,
+    slack: Any,
+    tail: Any,
     begin: Any,
     candidates: Any,
     places: Any,
@@ -573,7 +575,8 @@ def powers_newton(
 
     It begins at ``begin`` (M, L) if that is nearly right, else at the best of it and the ``candidates`` (K,
     M, L); if
-    that leads nowhere, at every candidate in turn.
+    that leads nowhere, at every candidate in turn. Errors up to ``slack`` (M, L) are none. ``tail`` is the sign that
+    the parameter of the highest power must not have, 0 on bounded supports.
     """
     n = targets.shape[1]
     panels, sums = np.empty((MOST_PANELS, 9)), np.empty((2, 2 * n + 1))
@@ -616,7 +619,8 @@ def powers_newton(
                 left = 0.0
                 for k in range(n):
                     found -= trial[k] * targets[m, k]
-                    left = max(left, abs(sums[0, k + 1] - targets[m, k]) / max(sums[1, k + 1], 1e-300))
+                    wrong = max(abs(sums[0, k + 1] - targets[m, k]) - slack[m, k], 0.0)
+                    left = max(left, wrong / max(sums[1, k + 1], 1e-300))
                 good = _accepts(state, ready, found, left)
                 if good:
                     for k in range(n):
@@ -640,6 +644,16 @@ def powers_newton(
                     peak[k] = power - targets[m, k]
                 if not _redirects(good, state, error, matrix, factor, peak, aside, step):
                     break
+                # A tail must fall: a step that would let it rise is turned to where it still falls a little.
+                if good and tail != 0.0 and tail * (now[n - 1] + step[n - 1]) >= 0.0:
+                    for k in range(n):
+                        peak[k] = 1.0 if k == n - 1 else 0.0
+                    _solve(matrix, factor, peak, aside)
+                    excess = (step[n - 1] + 0.9 * now[n - 1]) / aside[n - 1]
+                    state[SLOPE] = 0.0
+                    for k in range(n):
+                        step[k] -= excess * aside[k]
+                        state[SLOPE] += step[k] * error[k]
             if state[WORST] < best:
                 best = state[WORST]
                 for k in range(n):

@@ -56,7 +56,13 @@ def _read(theta: Any, center: Any, statistics: Any, node: Any, exponent: Any, pa
     a = a if a > b else b
     c = c if c > d else d
     top = a if a > c else c
-    panels[p, TOP], panels[p, BOUND], panels[p, MASS], panels[p, RUGGED], panels[p, SEEN] = top, top, 0.0, 0.0, 0.0
+    panels[p, TOP], panels[p, BOUND], panels[p, MASS], panels[p, RUGGED], panels[p, SEEN] = (
+        top,
+        top,
+        0.0,
+        0.0,
+        0.0,
+    )
     if not top > -np.inf:
         return
     at = 0
@@ -74,7 +80,9 @@ def _read(theta: Any, center: Any, statistics: Any, node: Any, exponent: Any, pa
 
 
 @inlined
-def _weigh(size: Any, row: Any, weights: Any, tails: Any, exponent: Any, values: Any, panels: Any, p: Any) -> None:
+def _weigh(
+    size: Any, row: Any, weights: Any, tails: Any, exponent: Any, values: Any, panels: Any, p: Any
+) -> None:
     """Values at the nodes times weights, mass and roughness, all in units of the largest value."""
     top = panels[p, TOP]
     for i in range(exponent.size):
@@ -141,7 +149,9 @@ def _tree_integrals(
         for p in range(count):
             top, high = max(top, panels[p, TOP]), max(high, panels[p, TOP] + weight[ids[p]])
         for p in range(count):
-            if panels[p, MASS] > 0.0 and (panels[p, TOP] > top - LOST or panels[p, TOP] + weight[ids[p]] > high - LOST):
+            if panels[p, MASS] > 0.0 and (
+                panels[p, TOP] > top - LOST or panels[p, TOP] + weight[ids[p]] > high - LOST
+            ):
                 total += panels[p, MASS] * _exp(panels[p, TOP] - top)
                 heavy += panels[p, MASS] * _exp(panels[p, TOP] + weight[ids[p]] - high)
         for p in range(old):
