@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -50,7 +50,8 @@ class Tree(NamedTuple):
         child = self.child.copy()
         child[parents] = len(child) + 2 * np.arange(len(parents))
         old = self._replace(child=child)
-        return Tree(*(np.concatenate(pair) for pair in zip(old[:-1], new[:-1], strict=True)), self.n_roots)
+        parts: list[Any] = [*map(np.concatenate, zip(old[:-1], new[:-1], strict=True)), self.n_roots]
+        return Tree(*parts)
 
 
 @lru_cache(maxsize=2)
@@ -107,7 +108,7 @@ def _planted(problem: Problem) -> list[Tree]:
 
 
 def _until_nobody_asks(
-    problem: Problem, n: int, work: Callable[[tuple[object, ...], Integers], None], asked: Booleans
+    problem: Problem, n: int, work: Callable[[tuple[Any, ...], Integers], None], asked: Booleans
 ) -> Booleans:
     """Do the work on problems that ask for panels and let the tree grow; where they ask for too many."""
     place = _planted(problem)
@@ -131,7 +132,7 @@ def _until_nobody_asks(
 
 
 def tree_solved(problem: Problem, targets: Floats, max_iter: int) -> tuple[Floats, Floats, Integers]:
-    """Parameters (L, M), residuals and numbers of evaluations; the residual is infinite where the tree ended."""
+    """Parameters (L, M), residuals and numbers of evaluations; infinite residuals where the tree ended."""
     from maxdisc.kernels.dual_tree import tree_newton
 
     n = targets.shape[1]
@@ -141,8 +142,9 @@ def tree_solved(problem: Problem, targets: Floats, max_iter: int) -> tuple[Float
     value = log_partition[:, None] - members.T @ targets
     begin = np.ascontiguousarray(members.T[np.argsort(value, axis=0, kind="stable")[:BEGINNINGS]])
 
-    def work(tree: tuple[object, ...], some: Integers) -> None:
-        tree_newton(goals, begin, *tree, some, max_iter, theta, residual, n_iter, asked)
+    def work(tree: tuple[Any, ...], some: Integers) -> None:
+        given = (goals, begin, *tree, some, max_iter, theta, residual, n_iter, asked)
+        tree_newton(*given)
 
     residual[_until_nobody_asks(problem, n, work, asked)] = np.inf
     return np.ascontiguousarray(theta.T), residual, n_iter
@@ -156,8 +158,9 @@ def tree_expectations(problem: Problem, natural: Floats) -> tuple[Floats, Floats
     theta, asked = np.ascontiguousarray(natural.T), np.zeros(n, dtype=np.bool_)
     log_partition, mean = np.empty(n), np.empty(theta.shape)
 
-    def work(tree: tuple[object, ...], some: Integers) -> None:
-        tree_integrals(theta, *tree, some, log_partition, mean, asked)
+    def work(tree: tuple[Any, ...], some: Integers) -> None:
+        given = (theta, *tree, some, log_partition, mean, asked)
+        tree_integrals(*given)
 
     log_partition[_until_nobody_asks(problem, n, work, asked)] = np.nan
     return log_partition, np.ascontiguousarray(mean.T)

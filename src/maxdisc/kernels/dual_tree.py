@@ -1,8 +1,8 @@
 """The dual for any functions, problem by problem, on one tree of panels that all problems share.
 
-The functions were evaluated at the nodes of the tree, so that a problem only reads. Where it needs a panel that has
-not been halved yet it asks for that, and ends; it is solved anew, from its beginning, once the tree has grown. What
-becomes of a problem hence does not depend on the others.
+The functions were evaluated at the nodes of the tree, so that a problem only reads. Where it needs a panel
+that has not been halved yet it asks for that, and ends; it is solved anew, from its beginning, once the tree
+has grown. What becomes of a problem hence does not depend on the others.
 """
 
 from __future__ import annotations
@@ -12,26 +12,22 @@ from typing import Any
 import numpy as np
 
 from maxdisc.kernels.compiling import inlined, kernel
-from maxdisc.kernels.dual import (
+from maxdisc.kernels.dual import LOST, N_NODES, ROUGH
+from maxdisc.kernels.dual_steps import (
     LENGTH,
-    LOST,
-    N_NODES,
-    ROUGH,
     VALUE,
     WORST,
-    _accepts,
-    _begin,
-    _exp,
-    _finished,
-    _redirects,
+    accepts,
+    begin_anew,
+    exp_of_negative,
+    finished,
+    redirects,
 )
 
 #: More panels than this no density needs.
 MOST_PANELS = 1500
 # What is known of a panel: largest log integrand, a bound of it between the nodes, mass, roughness, noise.
 TOP, BOUND, MASS, RUGGED, NOISE, SEEN = 0, 1, 2, 3, 4, 5
-# What became of a problem.
-ENDED, ASKED = 0, 1
 
 
 @inlined
@@ -86,7 +82,7 @@ def _weigh(
     """Values at the nodes times weights, mass and roughness, all in units of the largest value."""
     top = panels[p, TOP]
     for i in range(exponent.size):
-        values[p, i] = _exp(exponent[i] - top)
+        values[p, i] = exp_of_negative(exponent[i] - top)
     mass, a, b, c, d = 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(exponent.size):
         value = values[p, i]
@@ -126,8 +122,8 @@ def _tree_integrals(
 ) -> tuple[Any, Any]:
     """Log normaliser of ``exp(theta . (phi - center))``, and whether panels are asked for.
 
-    ``mean`` and ``second`` are those of ``phi - center``, ``peak`` is its value where the integrand is largest, and
-    ``magnitude`` the mean of ``|phi|``.
+    ``mean`` and ``second`` are those of ``phi - center``, ``peak`` is its value where the integrand is
+    largest, and ``magnitude`` the mean of ``|phi|``.
     """
     n, count, depth = theta.size, n_roots, 0
     for p in range(count):
@@ -149,11 +145,10 @@ def _tree_integrals(
         for p in range(count):
             top, high = max(top, panels[p, TOP]), max(high, panels[p, TOP] + weight[ids[p]])
         for p in range(count):
-            if panels[p, MASS] > 0.0 and (
-                panels[p, TOP] > top - LOST or panels[p, TOP] + weight[ids[p]] > high - LOST
-            ):
-                total += panels[p, MASS] * _exp(panels[p, TOP] - top)
-                heavy += panels[p, MASS] * _exp(panels[p, TOP] + weight[ids[p]] - high)
+            heavier = panels[p, TOP] + weight[ids[p]] - high
+            if panels[p, MASS] > 0.0 and (panels[p, TOP] > top - LOST or heavier > -LOST):
+                total += panels[p, MASS] * exp_of_negative(panels[p, TOP] - top)
+                heavy += panels[p, MASS] * exp_of_negative(heavier)
         for p in range(old):
             # What was good enough is looked at once more at the end.
             if panels[p, SEEN] > 0.0 and not again:
@@ -168,8 +163,8 @@ def _tree_integrals(
             allowed = ROUGH + panels[p, NOISE]
             if (
                 not unseen
-                and panels[p, RUGGED] * _exp(panels[p, TOP] - top) <= allowed * total
-                and panels[p, RUGGED] * _exp(panels[p, TOP] + heavier) <= allowed * heavy
+                and panels[p, RUGGED] * exp_of_negative(panels[p, TOP] - top) <= allowed * total
+                and panels[p, RUGGED] * exp_of_negative(panels[p, TOP] + heavier) <= allowed * heavy
             ):
                 continue
             if child[this] == -2:
@@ -199,7 +194,7 @@ def _tree_integrals(
     for p in range(count):
         if panels[p, TOP] < top - LOST and panels[p, TOP] + weight[ids[p]] < high - LOST:
             continue
-        share, node = _exp(panels[p, TOP] - top), ids[p]
+        share, node = exp_of_negative(panels[p, TOP] - top), ids[p]
         for i in range(exponent.size):
             values[p, i] *= share
             sums[0, i] += values[p, i]
@@ -311,7 +306,7 @@ def tree_newton(
     for m in which:
         best, asked[m], n_iter[m] = np.inf, False, 0
         for attempt in range(begin.shape[0]):
-            _begin(state)
+            begin_anew(state)
             for k in range(n):
                 now[k], step[k] = begin[attempt, m, k], 0.0
             for used in range(max_iter):
@@ -345,7 +340,7 @@ def tree_newton(
                 left = 0.0
                 for k in range(n):
                     left = max(left, abs(wrong[k]) / max(magnitude[k], 1e-300))
-                good = _accepts(state, used > 0, found, left)
+                good = accepts(state, used > 0, found, left)
                 if good:
                     for k in range(n):
                         now[k], error[k] = trial[k], wrong[k]
@@ -353,9 +348,9 @@ def tree_newton(
                             matrix[k, j] = second[k, j] - wrong[k] * wrong[j]
                 elif used == 0:
                     break
-                if _finished(state):
+                if finished(state):
                     break
-                if not _redirects(good, state, error, matrix, factor, peak, aside, step):
+                if not redirects(good, state, error, matrix, factor, peak, aside, step):
                     break
             if state[WORST] < best and state[VALUE] < np.inf:
                 best = state[WORST]
