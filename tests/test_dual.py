@@ -215,7 +215,7 @@ def general_naturals(name, n, rng):
 
 
 @pytest.mark.parametrize("name", GENERAL)
-def test_any_functions_on_the_tree_are_those_on_panels_of_their_own(name, monkeypatch):
+def test_any_functions_on_the_tree_are_those_on_panels_of_their_own(name):
     problem = Problem(*GENERAL[name])
     natural = general_naturals(name, 40, np.random.default_rng(5))
     compiled = expectations(problem, natural)

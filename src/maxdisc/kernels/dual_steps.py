@@ -1,4 +1,4 @@
-"""What the kernels of the dual have in common: a quick exponential, a small linear solver, and damped steps."""
+"""What the kernels of the dual share: a quick exponential, a small linear solver, and damped steps."""
 
 from __future__ import annotations
 
