@@ -7,7 +7,10 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from maxdisc import dual
-from maxdisc.dual import Problem, Status, expectations, integrals, solve
+from maxdisc.dual import Problem, Status, expectations, integrals, solve, solving, tree
+from maxdisc.dual import compiled as compiled_dual
+from maxdisc.dual.powers import ScaledPowers
+from maxdisc.dual.tree import tree_solved
 from maxdisc.families import Bernoulli, Beta, Exponential, Gamma, Gaussian, Geometric, Poisson
 from maxdisc.functions import Cosine, Deviation, Indicator, LogAbove, LogBelow, Power, Sine, Spline, moments
 from maxdisc.support import Support
@@ -26,7 +29,7 @@ def random_naturals(support, order, n, rng):
         for k in range(order + 1):
             legendre[: k + 1, k] = np.polynomial.legendre.leg2poly(np.eye(order + 1)[k])
         middle, half = (support.low + support.high) / 2, (support.high - support.low) / 2
-        return dual._Scaled(np.full(n, middle), np.full(n, half), coefficients).natural(
+        return ScaledPowers(np.full(n, middle), np.full(n, half), coefficients).natural(
             legendre[1:, 1:] @ coefficients
         )
     theta = rng.normal(size=(order, n)) * 0.7
@@ -37,7 +40,7 @@ def random_naturals(support, order, n, rng):
         scale = 10 ** rng.uniform(0.3, 3, size=n)
     elif np.isinf(support.low):
         center = rng.normal(size=n) * scale
-    return dual._Scaled(center, scale, theta).natural(theta)
+    return ScaledPowers(center, scale, theta).natural(theta)
 
 
 CLOSED = {
@@ -154,6 +157,117 @@ def reliability(support, order, n):
     assert (found.residual[solved] <= dual.TOLERANCE).all()
 
 
+NARROW_COUNTS = {
+    "a point and its neighbours": [-0.20952687, 0.20549641, 0.10362257, -0.00252581],
+    "nearly a point": [0.05365591, 0.05339944, 0.05672304, -0.00015849],
+    "next to the end, a tail that hardly falls": [-0.49250276, -0.05832039, -0.04112466, -0.00182746],
+    "next to the end, a heavy tail": [-0.81255546, -0.13842421, 0.0122033, -0.00272192],
+}
+
+
+@pytest.mark.parametrize("name", NARROW_COUNTS)
+def test_narrow_counts_are_solved(name, monkeypatch):
+    """Where the spread is a small share of the mean, the moments are met to the digits that they have."""
+    monkeypatch.setattr(compiled_dual, "MANY_PROBLEMS", 0)
+    problem = Problem(COUNTS, moments(4))
+    targets = expectations(problem, np.array(NARROW_COUNTS[name])[:, None])[1]
+    found = solve(problem, targets)
+    assert found.status[0] == Status.SOLVED
+    x = np.arange(2000.0)
+    exponent = (found.natural * x ** np.arange(1, 5)[:, None]).sum(axis=0)
+    mass = np.exp(exponent - exponent.max())
+    means = (mass / mass.sum() * x ** np.arange(1, 5)[:, None]).sum(axis=1)
+    np.testing.assert_allclose(means, targets[:, 0], rtol=1e-9)
+
+
+def test_moments_of_counts_that_no_density_has_stay_unsolved(monkeypatch):
+    """Rounding excuses what rounding makes, not more: on whole numbers (x - 3)(x - 4) is never negative."""
+    monkeypatch.setattr(compiled_dual, "MANY_PROBLEMS", 0)
+    found = solve(Problem(COUNTS, moments(2)), np.array([[3.5], [3.5**2 + 0.2]]))
+    assert found.status[0] == Status.BOUNDARY
+
+
+GENERAL = {
+    "gamma": (Support(0.0, open_low=True), (Power(1), LogAbove())),
+    "beta": (Support(0.0, 1.0, open_low=True, open_high=True), (LogAbove(), LogBelow())),
+    "laplace and more": (LINE, (Deviation(1.5), Power(1), Power(2))),
+    "circle": (Support(0.0, 2 * np.pi), (Cosine(), Sine(), Cosine(2))),
+    "splines": (Support(-1.0, 1.0), (Power(1), Spline(0.2, 2), Indicator(-0.5, 0.5))),
+    "an atom": (Support(0.0, atoms=(0.0,)), (Indicator(0.0, 1e-300), Power(1))),
+    "log counts": (Support(1.0, lattice=True), (Power(1), LogAbove())),
+    "own": (Support(0.0, 3.0), (np.tanh, np.square)),
+}
+
+
+def general_naturals(name, n, rng):
+    functions = GENERAL[name][1]
+    natural = rng.normal(size=(len(functions), n)) * 2
+    if name == "gamma":
+        natural = np.stack([-(10 ** rng.uniform(-3, 2, n)), 10 ** rng.uniform(-0.3, 1.7, n) - 1])
+    elif name == "beta":
+        natural = 10 ** rng.uniform(-1, 2, size=(2, n)) - 1
+    elif name == "laplace and more":
+        natural[2] = -(10 ** rng.uniform(-3, 2, n))
+    elif name in ("an atom", "log counts"):
+        at = 1 if name == "an atom" else 0
+        natural[at] = -(10 ** rng.uniform(-3, 1, n))
+    return natural
+
+
+@pytest.mark.parametrize("name", GENERAL)
+def test_any_functions_on_the_tree_are_those_on_panels_of_their_own(name):
+    problem = Problem(*GENERAL[name])
+    natural = general_naturals(name, 40, np.random.default_rng(5))
+    compiled = expectations(problem, natural)
+    plain = integrals(problem, natural)
+    np.testing.assert_allclose(compiled[0], plain.log_partition, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(compiled[1], plain.mean, rtol=1e-9, atol=1e-12)
+    natural_again, residual, _ = tree_solved(problem, plain.mean, 120)
+    assert (residual <= 1e-9).mean() > 0.95
+    good = residual <= 1e-9
+    again = integrals(problem, natural_again[:, good])
+    np.testing.assert_array_less(np.abs(again.mean - plain.mean[:, good]), 1e-8 * plain.magnitude[:, good])
+    found = solve(problem, plain.mean)
+    assert (found.status == Status.SOLVED).all()
+    np.testing.assert_allclose(integrals(problem, found.natural).mean, plain.mean, rtol=1e-6, atol=1e-8)
+
+
+def test_many_gammas_are_those_of_the_closed_form():
+    rng = np.random.default_rng(0)
+    shape, scale = 10 ** rng.uniform(np.log10(0.5), np.log10(50), 2000), 10 ** rng.uniform(-2, 3, 2000)
+    natural = np.stack([-1 / scale, shape - 1])
+    problem = Problem(*GENERAL["gamma"])
+    found = solve(problem, Gamma().mean(natural))
+    assert (found.status == Status.SOLVED).all()
+    np.testing.assert_allclose(found.natural, natural, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(expectations(problem, natural)[0], Gamma().log_partition(natural), atol=1e-9)
+
+
+def test_on_the_tree_no_problem_depends_on_the_others(monkeypatch):
+    problem = Problem(*GENERAL["gamma"])
+    targets = Gamma().mean(general_naturals("gamma", 600, np.random.default_rng(1)))
+    monkeypatch.setenv("MAXDISC_NUM_THREADS", "1")
+    everything = tree_solved(problem, targets, 120)
+    tree._planted.cache_clear()
+    monkeypatch.setenv("MAXDISC_NUM_THREADS", "2")
+    alone = tree_solved(problem, targets[:, 17:18], 120)
+    again = tree_solved(problem, targets, 120)
+    np.testing.assert_array_equal(everything[0][:, 17:18], alone[0])
+    for a, b in zip(everything, again, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_what_the_tree_has_no_room_for_is_solved_all_the_same(monkeypatch):
+    monkeypatch.setattr(tree, "MOST_PANELS", 0)
+    tree._planted.cache_clear()
+    problem = Problem(*GENERAL["gamma"])
+    natural = general_naturals("gamma", 10, np.random.default_rng(2))
+    assert np.isinf(tree_solved(problem, Gamma().mean(natural), 120)[1]).any()
+    found = solve(problem, Gamma().mean(natural))
+    np.testing.assert_allclose(found.natural, natural, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(expectations(problem, natural)[1], Gamma().mean(natural), rtol=1e-9)
+
+
 @pytest.mark.parametrize("support", [UNIT, HALF, LINE, COUNTS, DICE], ids=str)
 def test_compiled_code_and_numpy_agree(support, monkeypatch):
     order = 2 if support == DICE else 4
@@ -162,7 +276,7 @@ def test_compiled_code_and_numpy_agree(support, monkeypatch):
     natural = random_naturals(support, order, 12, rng)
     compiled = expectations(problem, natural)
     solved = solve(problem, compiled[1])
-    monkeypatch.setattr(dual, "MANY_PROBLEMS", 10**9)
+    monkeypatch.setattr(compiled_dual, "MANY_PROBLEMS", 10**9)
     plain = expectations(problem, natural)
     np.testing.assert_allclose(compiled[0], plain[0], rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(compiled[1], plain[1], rtol=1e-9)
@@ -269,7 +383,7 @@ STATUSES = {
 @pytest.mark.parametrize("many", [False, True])
 @pytest.mark.parametrize("name", STATUSES)
 def test_what_cannot_be_solved_is_told(name, many, monkeypatch):
-    monkeypatch.setattr(dual, "MANY_PROBLEMS", 0 if many else 10**9)
+    monkeypatch.setattr(compiled_dual, "MANY_PROBLEMS", 0 if many else 10**9)
     support, functions, target, status = STATUSES[name]
     found = solve(Problem(support, functions), np.array(target)[:, None])
     assert found.status[0] == status
@@ -303,8 +417,8 @@ def test_tiny_means_on_the_interval(mean, order):
 
 def test_equal_targets_are_solved_once(monkeypatch):
     seen = []
-    attempt = dual._attempt
-    monkeypatch.setattr(dual, "_attempt", lambda p, t, *a: (seen.append(t.shape[1]), attempt(p, t, *a))[1])
+    attempt = solving.attempt
+    monkeypatch.setattr(solving, "attempt", lambda p, t, *a: (seen.append(t.shape[1]), attempt(p, t, *a))[1])
     found = solve(Problem(HALF, moments(1)), np.full((1, 50, 40), 2.0))
     assert seen == [1]
     np.testing.assert_array_equal(found.natural, np.full((1, 50, 40), -0.5))

@@ -13,80 +13,27 @@ from typing import Any
 import numpy as np
 
 from maxdisc.kernels.compiling import inlined, kernel
+from maxdisc.kernels.dual_steps import (
+    LENGTH,
+    SLOPE,
+    STALLED,
+    VALUE,
+    WORST,
+    accepts,
+    begin_anew,
+    exp_of_negative,
+    factorise,
+    finished,
+    redirects,
+    solve_factorised,
+)
 
 #: As in :mod:`maxdisc.dual`.
 LOST = 45.0
 ROUGH = 1e-8
-AIM = 1e-12
 N_NODES = 16
 #: More panels than this no density of powers needs.
 MOST_PANELS = 1500
-
-
-@inlined
-def _exp(x: Any) -> Any:
-    """Exponential of a number that is not positive, to a few units in the last place; it vectorises."""
-    x = x if x > -700.0 else -700.0
-    # Adding 1.5 * 2^52 leaves the nearest integer in the last bits.
-    shifted = x * 1.4426950408889634 + 6755399441055744.0
-    whole = shifted - 6755399441055744.0
-    r = (x - whole * 6.93147180369123816490e-01) - whole * 1.90821492927058770002e-10
-    # Taylor's polynomial, even and odd halves side by side; |r| is at most half of log 2.
-    q = r * r
-    even = 2.08767569878681e-09 * q + 2.755731922398589e-07
-    odd = 1.6059043836821613e-10 * q + 2.505210838544172e-08
-    even = even * q + 2.48015873015873e-05
-    odd = odd * q + 2.7557319223985893e-06
-    even = even * q + 0.001388888888888889
-    odd = odd * q + 0.0001984126984126984
-    even = even * q + 0.041666666666666664
-    odd = odd * q + 0.008333333333333333
-    even = even * q + 0.5
-    odd = odd * q + 0.16666666666666666
-    even = even * q + 1.0
-    odd = odd * q + 1.0
-    return (even + r * odd) * np.int64((np.float64(shifted).view(np.int64) + 1023) << 52).view(np.float64)
-
-
-@inlined
-def _factorise(matrix: Any, factor: Any) -> bool:
-    """Cholesky's factor of a covariance in statistics of unit variance; False where there is none."""
-    n = matrix.shape[0]
-    for i in range(n):
-        if not (matrix[i, i] > 0.0 and matrix[i, i] < 1e300):
-            return False
-    for i in range(n):
-        for j in range(i + 1):
-            total = matrix[i, j] / np.sqrt(matrix[i, i] * matrix[j, j])
-            if i == j:
-                total += 1e-14
-            for k in range(j):
-                total -= factor[i, k] * factor[j, k]
-            if i == j:
-                if not total > 1e-15:
-                    total = 1e-15
-                factor[i, i] = np.sqrt(total)
-            else:
-                factor[i, j] = total / factor[j, j]
-    return True
-
-
-@inlined
-def _solve(matrix: Any, factor: Any, right: Any, out: Any) -> None:
-    """``matrix^-1 right``."""
-    n = right.size
-    for i in range(n):
-        total = right[i] / np.sqrt(matrix[i, i])
-        for k in range(i):
-            total -= factor[i, k] * out[k]
-        out[i] = total / factor[i, i]
-    for i in range(n - 1, -1, -1):
-        total = out[i]
-        for k in range(i + 1, n):
-            total -= factor[k, i] * out[k]
-        out[i] = total / factor[i, i]
-    for i in range(n):
-        out[i] /= np.sqrt(matrix[i, i])
 
 
 # -------------------------------------------------------------------------------------------- shared nodes
@@ -138,7 +85,7 @@ def newton_on_nodes(
             for g in range(n_nodes):
                 top = max(top, exponent[g])
             for g in range(n_nodes):
-                values[g] = weights[g] * _exp(exponent[g] - top)
+                values[g] = weights[g] * exp_of_negative(exponent[g] - top)
             for r in range(n_rows + 1):
                 sums[r] = 0.0
             sums[0] = _total(values)
@@ -176,9 +123,9 @@ def newton_on_nodes(
                     for r in range(combine.shape[2]):
                         total += combine[i, j, r] * sums[r]
                     matrix[i, j] = total - sums[i + 1] * sums[j + 1]
-            if not _factorise(matrix, factor):
+            if not factorise(matrix, factor):
                 break
-            _solve(matrix, factor, error, step)
+            solve_factorised(matrix, factor, error, step)
             slope = 0.0
             for k in range(n_statistics):
                 step[k] = -step[k]
@@ -277,7 +224,7 @@ def _weigh(row: Any, half: Any, weights: Any, tails: Any, exponent: Any, values:
     """Mass and roughness of the panel that was looked at."""
     mass = 0.0
     for i in range(N_NODES):
-        values[i] = _exp(min(exponent[i] - panel[0], 0.0))
+        values[i] = exp_of_negative(min(exponent[i] - panel[0], 0.0))
         if not exponent[i] > -np.inf:
             values[i] = 0.0
         mass += values[i] * weights[row, i]
@@ -360,8 +307,8 @@ def _integrals(
             high = max(high, panels[p, 3] + panels[p, 7])
         for p in range(size):
             if panels[p, 5] > 0.0:
-                total += panels[p, 5] * _exp(panels[p, 3] - top)
-                heavy += panels[p, 5] * _exp(panels[p, 3] + panels[p, 7] - high)
+                total += panels[p, 5] * exp_of_negative(panels[p, 3] - top)
+                heavy += panels[p, 5] * exp_of_negative(panels[p, 3] + panels[p, 7] - high)
         old = size
         for p in range(old):
             light = not panels[p, 4] > top - LOST
@@ -370,8 +317,9 @@ def _integrals(
             unseen = panels[p, 3] < top - LOST and panels[p, 3] + panels[p, 7] < high - LOST
             if (
                 not unseen
-                and panels[p, 6] * _exp(panels[p, 3] - top) <= (ROUGH + panels[p, 8]) * total
-                and panels[p, 6] * _exp(panels[p, 3] + panels[p, 7] - high) <= (ROUGH + panels[p, 8]) * heavy
+                and panels[p, 6] * exp_of_negative(panels[p, 3] - top) <= (ROUGH + panels[p, 8]) * total
+                and panels[p, 6] * exp_of_negative(panels[p, 3] + panels[p, 7] - high)
+                <= (ROUGH + panels[p, 8]) * heavy
             ):
                 continue
             if lattice:
@@ -415,7 +363,7 @@ def _integrals(
         for i in range(N_NODES):
             values[i] = 0.0
             if exponent[i] > -np.inf:
-                values[i] = 2.0 * half * weights[row, i] * _exp(min(exponent[i] - top, 0.0))
+                values[i] = 2.0 * half * weights[row, i] * exp_of_negative(min(exponent[i] - top, 0.0))
         for k in range(2 * n + 1):
             together, magnitude = 0.0, 0.0
             for i in range(N_NODES):
@@ -477,6 +425,8 @@ def powers_integrals(
 @kernel
 def powers_newton(
     targets: Any,
+    slack: Any,
+    tail: Any,
     begin: Any,
     candidates: Any,
     places: Any,
@@ -498,22 +448,23 @@ def powers_newton(
 
     It begins at ``begin`` (M, L) if that is nearly right, else at the best of it and the ``candidates`` (K,
     M, L); if
-    that leads nowhere, at every candidate in turn.
+    that leads nowhere, at every candidate in turn. Errors up to ``slack`` (M, L) are none. ``tail`` is the
+    sign that the parameter of the highest power must not have, 0 on bounded supports.
     """
     n = targets.shape[1]
     panels, sums = np.empty((MOST_PANELS, 9)), np.empty((2, 2 * n + 1))
     z, exponent, values = np.empty(N_NODES), np.empty(N_NODES), np.empty(N_NODES)
     now, step, trial, peak, aside = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
-    error, matrix, factor = np.zeros(n), np.zeros((n, n)), np.zeros((n, n))
+    error, matrix, factor, state = np.zeros(n), np.zeros((n, n)), np.zeros((n, n)), np.zeros(6)
     for m in range(first, last):
         count, best = 0, np.inf
         for attempt in range(candidates.shape[0] + 1):
-            value, worst, slope, length, stalled, used = np.inf, np.inf, 0.0, 1.0, 0, 0
-            ready, turned, next_candidate = False, False, -1
+            begin_anew(state)
+            used, ready, next_candidate = 0, False, -1
             while used < max_iter:
                 if ready:
                     for k in range(n):
-                        trial[k] = now[k] + length * step[k]
+                        trial[k] = now[k] + state[LENGTH] * step[k]
                 elif attempt == 0 and next_candidate < 0:
                     for k in range(n):
                         trial[k] = begin[m, k]
@@ -541,19 +492,10 @@ def powers_newton(
                 left = 0.0
                 for k in range(n):
                     found -= trial[k] * targets[m, k]
-                    left = max(left, abs(sums[0, k + 1] - targets[m, k]) / max(sums[1, k + 1], 1e-300))
-                sane = found > -np.inf and found < np.inf and left < np.inf
-                if not ready:
-                    good = found < value
-                elif abs(slope) < 1e-10 * (1.0 + abs(value)):
-                    # Values differ by rounding alone: the error of the moments decides.
-                    good = left < worst
-                else:
-                    good = found <= value + 1e-4 * length * slope + 1e-13 * (1.0 + abs(value))
-                good = good and sane
-                stalled = 0 if good and left < 0.5 * worst else stalled + 1
+                    wrong = max(abs(sums[0, k + 1] - targets[m, k]) - slack[m, k], 0.0)
+                    left = max(left, wrong / max(sums[1, k + 1], 1e-300))
+                good = accepts(state, ready, found, left)
                 if good:
-                    value, worst = found, left
                     for k in range(n):
                         now[k] = trial[k]
                         error[k] = sums[0, k + 1] - targets[m, k]
@@ -561,48 +503,32 @@ def powers_newton(
                             matrix[k, j] = sums[0, k + j + 2] - sums[0, k + 1] * sums[0, j + 1]
                 if not ready:
                     next_candidate += 1
-                    if attempt == 0 and worst > 1e-3 and next_candidate < candidates.shape[0]:
+                    if attempt == 0 and state[WORST] > 1e-3 and next_candidate < candidates.shape[0]:
                         continue
-                    ready, stalled = True, 0
-                    if not value < np.inf:
+                    ready, state[STALLED] = True, 0.0
+                    if not state[VALUE] < np.inf:
                         break
                     good = True
-                if worst <= AIM or (worst <= 1e-10 and stalled > 2):
+                if finished(state):
                     break
-                if good:
-                    if not _factorise(matrix, factor):
-                        break
-                    _solve(matrix, factor, error, step)
-                    slope, turned = 0.0, False
-                    for k in range(n):
-                        step[k] = -step[k]
-                        slope += step[k] * error[k]
-                    length = min(1.0, 4.0 * length)
-                    continue
-                # The step may have raised a peak far away, where nothing was: turn aside from it, if that
-                # leads on.
-                power, rise, bend, turned_slope = 1.0, 0.0, 0.0, 0.0
+                power = 1.0
                 for k in range(n):
                     power *= sums[1, 0]
-                    peak[k] = power - error[k] - targets[m, k]
-                    rise += peak[k] * step[k]
-                if not turned and rise > 0.0 and rise < np.inf:
-                    _solve(matrix, factor, peak, aside)
-                    for k in range(n):
-                        bend += peak[k] * aside[k]
-                    for k in range(n):
-                        aside[k] = step[k] - aside[k] * (rise / bend)
-                        turned_slope += aside[k] * error[k]
-                    if turned_slope < 0.1 * slope:
-                        slope, turned, length = turned_slope, True, 1.0
-                        for k in range(n):
-                            step[k] = aside[k]
-                        continue
-                length *= 0.25
-                if length < 1e-12:
+                    peak[k] = power - targets[m, k]
+                if not redirects(good, state, error, matrix, factor, peak, aside, step):
                     break
-            if worst < best:
-                best = worst
+                # A tail must fall: a step that would let it rise is turned to where it still falls a little.
+                if good and tail != 0.0 and tail * (now[n - 1] + step[n - 1]) >= 0.0:
+                    for k in range(n):
+                        peak[k] = 1.0 if k == n - 1 else 0.0
+                    solve_factorised(matrix, factor, peak, aside)
+                    excess = (step[n - 1] + 0.9 * now[n - 1]) / aside[n - 1]
+                    state[SLOPE] = 0.0
+                    for k in range(n):
+                        step[k] -= excess * aside[k]
+                        state[SLOPE] += step[k] * error[k]
+            if state[WORST] < best:
+                best = state[WORST]
                 for k in range(n):
                     theta[m, k] = now[k]
             # Another beginning leads around what stood in the way of this one.

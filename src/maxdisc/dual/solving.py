@@ -1,0 +1,144 @@
+"""The dual of all problems: each is attempted, and what could not be solved is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxdisc.dual.attempts import Solver, attempt, distinct_columns
+from maxdisc.dual.compiled import worth_compiling
+from maxdisc.dual.members import integrals
+from maxdisc.dual.powers import ScaledPowers
+from maxdisc.dual.problem import Problem
+from maxdisc.dual.regularising import move_inside, separated
+from maxdisc.dual.status import TOLERANCE, Solution, Status
+from maxdisc.matrices import Booleans, Floats, Integers
+
+
+def solve(
+    problem: Problem, targets: Floats, solver: Solver = "newton", max_iter: int | None = None
+) -> Solution:
+    """Natural parameters of the maximum-entropy densities whose statistics have these means.
+
+    Parameters
+    ----------
+    problem : Problem
+        The support and the functions.
+    targets : ndarray of shape (L, ...)
+        Means of the functions; equal ones are solved once.
+    solver : {"newton", "gis", "gradient"}
+        Damped Newton; generalised iterative scaling, for bounded supports; or L-BFGS. The last two are slow,
+        and are
+        here to check the first.
+    max_iter : int, optional
+        Of each; 120, 20,000 and 2,000 by default.
+
+    Returns
+    -------
+    Solution
+        Of shapes (L, ...) and (...). What could not be solved as it was asked is told by the status.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.dual import Problem, solve
+    >>> from maxdisc.functions import moments
+    >>> from maxdisc.support import Support
+    >>> solution = solve(Problem(Support(0.0), moments(2)), np.array([[1.0, 1.0, 1.0], [1.5, 1.0, 3.0]]))
+    >>> [status.name for status, count in solution.counts.items() if count]
+    ['SOLVED', 'BOUNDARY', 'NO_DENSITY']
+    """
+    wanted = np.asarray(targets, dtype=np.float64)
+    if wanted.ndim == 0 or len(wanted) != problem.n_statistics:
+        raise ValueError(
+            f"targets must be {problem.n_statistics} means for each problem, got {wanted.shape}."
+        )
+    if not np.isfinite(wanted).all():
+        raise ValueError("a target is not finite: means must be numbers.")
+    if solver not in ("newton", "gis", "gradient"):
+        raise ValueError(f"solver must be 'newton', 'gis' or 'gradient', got {solver!r}.")
+    support = problem.support
+    if solver == "gis" and not np.isfinite(support.high - support.low):
+        raise ValueError("iterative scaling needs a bounded support: use solver='newton'.")
+    shape = wanted.shape[1:]
+    distinct, inverse = distinct_columns(wanted.reshape(len(wanted), -1))
+    compiled = solver == "newton" and worth_compiling(distinct.shape[1])
+    found = _solved(problem, distinct, solver, max_iter, compiled)
+    parts: tuple[Any, ...] = tuple(part[inverse].reshape(shape) for part in found[1:])
+    return Solution(found.natural[:, inverse].reshape(wanted.shape), *parts)
+
+
+def _solved(
+    problem: Problem, targets: Floats, solver: Solver, max_iter: int | None, compiled: bool
+) -> Solution:
+    """All of it for distinct targets, (L, M)."""
+    n = targets.shape[1]
+    natural, residual, n_iter = np.zeros(targets.shape), np.full(n, np.inf), np.zeros(n, dtype=np.intp)
+    status = np.full(n, int(Status.NOT_CONVERGED))
+    odd = problem.translates and problem.n_statistics % 2 == 1
+    feasible = np.ones(n, dtype=np.bool_)
+    if problem.powers:
+        scaled = ScaledPowers.of(problem.support, targets)
+        feasible = scaled.feasible(problem.support) | scaled.blurred(problem.support)
+    if not odd:
+        first = np.flatnonzero(feasible)
+        found = attempt(problem, targets[:, first], solver, max_iter, compiled)
+        natural[:, first], residual[first], n_iter[first] = found
+    infinite = np.isinf(problem.support.high - problem.support.low)
+    if problem.powers and infinite:
+        # A tail that grows, however slowly, is none.
+        residual[problem.tail * natural[-1] >= 0] = np.inf
+    status[residual <= TOLERANCE] = Status.SOLVED
+    if problem.powers and infinite and problem.n_statistics > 1:
+        _take_lower_moments(problem, targets, natural, residual, status, feasible, compiled)
+    left = np.flatnonzero(status == Status.NOT_CONVERGED)
+    if len(left):
+        outside = ~feasible[left]
+        if not problem.powers or problem.support.lattice:
+            outside |= separated(problem, natural[:, left], targets[:, left])
+        move_inside(problem, targets, natural, residual, status, left, outside, compiled)
+    return Solution(natural, status, n_iter, residual)
+
+
+def _take_lower_moments(
+    problem: Problem,
+    targets: Floats,
+    natural: Floats,
+    residual: Floats,
+    status: Integers,
+    feasible: Booleans,
+    compiled: bool,
+) -> None:
+    """On unbounded supports, see whether the densities of the lower moments already have too light a tail.
+
+    The parameter of the highest power may not be positive. If at 0, where the lower moments alone decide, the
+    dual
+    still falls towards positive values, then 0 is its minimum: the highest moment is larger than any density
+    of this
+    form has. On the line an odd highest power must have the parameter 0, and with it every odd power above an
+    even.
+    """
+    on_line, order = problem.translates, problem.n_statistics
+    sign = 1.0 if np.isinf(problem.support.high) or order % 2 == 0 else -1.0
+    nearest = order - 1 if not on_line or order % 2 == 1 else order - 2
+    for fewer in range(nearest, 0, -2 if on_line else -1):
+        left = np.flatnonzero((status == Status.NOT_CONVERGED) & feasible)
+        if len(left) == 0:
+            return
+        simpler = Problem(problem.support, problem.functions[:fewer])
+        lower = _solved(simpler, targets[:fewer, left], "newton", None, compiled)
+        reduced = np.zeros((order, len(left)))
+        reduced[:fewer] = lower.natural
+        found = integrals(problem, reduced).mean
+        # E |x|^k is at least this.
+        size = np.maximum(np.abs(found), 1e-300)
+        size[1:] = np.maximum(size[1:], found[1] ** (np.arange(2, order + 1) / 2)[:, None])
+        error = (found - targets[:, left])[fewer:] / size[fewer:]
+        solved = lower.status == Status.SOLVED
+        equal = solved & (np.abs(error) <= TOLERANCE).all(axis=0)
+        beyond = (solved | (lower.status == Status.NO_DENSITY)) & ~equal & ((sign * error[-1] < 0) | on_line)
+        beyond &= fewer == nearest
+        natural[:, left[equal | beyond]] = reduced[:, equal | beyond]
+        residual[left[equal | beyond]] = np.abs(error).max(axis=0)[equal | beyond]
+        status[left[equal]], status[left[beyond]] = Status.SOLVED, Status.NO_DENSITY
