@@ -115,7 +115,8 @@ def within_information(products: ClassProducts) -> Floats:
     """
     scatter = products.within()[0]
     own = np.diag(scatter)
-    rounding = FLAT * np.diag(products.products[0]) + products.weight.sum() * (FLAT * products.origin) ** 2
+    rounding = FLAT * np.diag(products.products[0])
+    rounding += products.weight @ (FLAT * np.nan_to_num(products.origin)) ** 2
     scale = np.where(own > rounding, np.sqrt(own), np.inf)
     correlation = scatter / (scale * scale[:, None])
     square = np.minimum(correlation**2, MOST_CORRELATED)
