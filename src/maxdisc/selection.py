@@ -289,6 +289,9 @@ class FoldModels:
                 given = [(self.family, training, s, self.divergence, self.prior, 1) for s in smoothings]
                 orders += [ranked_decision(*g)[0].order[: self.redundancy.pool] for g in given]
             columns = self.redundancy.candidates(orders, n_parts)
+            if not len(columns):
+                found.append((columns, [np.zeros((0, 0))] * folds.count))
+                continue
             counted = self.rows.products(columns, folds)
             found.append((columns, [within_information(_without(counted, f)) for f in range(folds.count)]))
         self._shared.clear()
