@@ -446,8 +446,8 @@ def powers_newton(
     """Damped Newton for the powers of z, each problem on panels of its own.
 
     It begins at ``begin`` (M, L) if that is nearly right, else at the best of it and the ``candidates``
-    (K, M, L); if that leads nowhere, at every candidate in turn. ``tail`` is the sign that the parameter of the
-    highest power must not have, 0 on bounded supports.
+    (K, M, L); if that leads nowhere, at every candidate in turn. ``tail`` is the sign that the parameter of
+    the highest power must not have, 0 on bounded supports.
     """
     n = targets.shape[1]
     panels, sums = np.empty((MOST_PANELS, 9)), np.empty((2, 2 * n + 1))
