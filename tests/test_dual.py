@@ -167,7 +167,7 @@ NARROW_COUNTS = {
 
 @pytest.mark.parametrize("name", NARROW_COUNTS)
 def test_narrow_counts_are_solved(name, monkeypatch):
-    """Where the spread is a small share of the mean, the moments are met to the digits that they have."""
+    """Where the spread is a small share of the mean or of a point's distance, or the tail hardly falls."""
     monkeypatch.setattr(compiled_dual, "MANY_PROBLEMS", 0)
     problem = Problem(COUNTS, moments(4))
     targets = expectations(problem, np.array(NARROW_COUNTS[name])[:, None])[1]
@@ -181,7 +181,7 @@ def test_narrow_counts_are_solved(name, monkeypatch):
 
 
 def test_moments_of_counts_that_no_density_has_stay_unsolved(monkeypatch):
-    """Rounding excuses what rounding makes, not more: on whole numbers (x - 3)(x - 4) is never negative."""
+    """On whole numbers (x - 3)(x - 4) is never negative."""
     monkeypatch.setattr(compiled_dual, "MANY_PROBLEMS", 0)
     found = solve(Problem(COUNTS, moments(2)), np.array([[3.5], [3.5**2 + 0.2]]))
     assert found.status[0] == Status.BOUNDARY

@@ -10,7 +10,6 @@ from maxdisc.dual.beginnings import densest
 from maxdisc.dual.panels import lattice_blocks, rules
 from maxdisc.dual.powers import ScaledPowers
 from maxdisc.dual.problem import PROBLEMS_AT_A_TIME, Problem
-from maxdisc.dual.status import TOLERANCE
 from maxdisc.matrices import Floats, Integers, blocks
 from maxdisc.support import Support
 from maxdisc.threads import in_threads
@@ -63,29 +62,18 @@ def compiled_newton(problem: Problem, targets: Floats, max_iter: int) -> tuple[F
     n = targets.shape[1]
     natural, residual, n_iter = np.empty(targets.shape), np.empty(n), np.empty(n, dtype=np.intp)
 
-    def part(some: slice | Integers, rounding: float = 0.0) -> None:
+    def part(some: slice) -> None:
         scaled = ScaledPowers.of(problem.support, targets[:, some])
-        slack = np.ascontiguousarray(rounding * scaled.rounding(targets[:, some]).T)
         size = len(scaled.center)
         theta, left, count = np.empty((size, len(targets))), np.empty(size), np.empty(size, dtype=np.intp)
         members = np.ascontiguousarray(scaled.candidates(problem.support).transpose(0, 2, 1))
         goals = np.ascontiguousarray(scaled.targets.T)
         begin = _warm(problem.support, scaled)
         places = _kernel_places(problem.support, scaled)
-        powers_newton(
-            goals, slack, problem.tail, begin, members, *places, 0, size, max_iter, theta, left, count
-        )
+        powers_newton(goals, problem.tail, begin, members, *places, 0, size, max_iter, theta, left, count)
         natural[:, some], residual[some], n_iter[some] = scaled.natural(theta.T), left, count
 
     in_threads(part, list(blocks(n, 1, 8 * PROBLEMS_AT_A_TIME)))
-    if problem.support.lattice:
-        # Next to a single point of a lattice, rounding of raw moments makes such as no density has: there the
-        # moments are met to the digits that they have.
-        failed = np.flatnonzero(residual > TOLERANCE)
-        told = ScaledPowers.of(problem.support, targets[:, failed]).rounding(targets[:, failed])
-        failed = failed[(told[:2] < 0.1).all(axis=0)]
-        if len(failed):
-            part(failed, 1.0)
     return natural, residual, n_iter
 
 

@@ -45,15 +45,6 @@ class ScaledPowers(NamedTuple):
         ]
         return cls(center, scale, np.stack(moved))
 
-    def rounding(self, raw: Floats) -> Floats:
-        """What one rounding of each moment of x may make of those of z, (L, M)."""
-        sizes = np.abs(np.vstack([np.ones_like(self.center), raw]))
-        moved = [
-            sum(comb(k, j) * np.abs(self.center) ** (k - j) * sizes[j] for j in range(k + 1)) / self.scale**k
-            for k in range(1, len(sizes))
-        ]
-        return np.asarray(np.finfo(np.float64).eps * np.stack(moved))
-
     @classmethod
     def around(cls, support: Support, natural: Floats, start: Floats) -> ScaledPowers:
         """About where the densities of these parameters are largest, in a unit in which no term varies much

@@ -51,8 +51,7 @@ class Solution(NamedTuple):
         Evaluations of the dual.
     residual : ndarray of shape (...)
         Largest error of a mean, as a share of the mean magnitude of its statistic; powers are taken about the
-        end or the mean that is near. On lattices, where no density was found that is right to this measure,
-        what one rounding of the given moments explains is no error.
+        end or the mean that is near.
     """
 
     natural: Floats

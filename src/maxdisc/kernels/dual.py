@@ -425,7 +425,6 @@ def powers_integrals(
 @kernel
 def powers_newton(
     targets: Any,
-    slack: Any,
     tail: Any,
     begin: Any,
     candidates: Any,
@@ -446,10 +445,9 @@ def powers_newton(
 ) -> None:
     """Damped Newton for the powers of z, each problem on panels of its own.
 
-    It begins at ``begin`` (M, L) if that is nearly right, else at the best of it and the ``candidates`` (K,
-    M, L); if
-    that leads nowhere, at every candidate in turn. Errors up to ``slack`` (M, L) are none. ``tail`` is the
-    sign that the parameter of the highest power must not have, 0 on bounded supports.
+    It begins at ``begin`` (M, L) if that is nearly right, else at the best of it and the ``candidates``
+    (K, M, L); if that leads nowhere, at every candidate in turn. ``tail`` is the sign that the parameter of
+    the highest power must not have, 0 on bounded supports.
     """
     n = targets.shape[1]
     panels, sums = np.empty((MOST_PANELS, 9)), np.empty((2, 2 * n + 1))
@@ -492,8 +490,7 @@ def powers_newton(
                 left = 0.0
                 for k in range(n):
                     found -= trial[k] * targets[m, k]
-                    wrong = max(abs(sums[0, k + 1] - targets[m, k]) - slack[m, k], 0.0)
-                    left = max(left, wrong / max(sums[1, k + 1], 1e-300))
+                    left = max(left, abs(sums[0, k + 1] - targets[m, k]) / max(sums[1, k + 1], 1e-300))
                 good = accepts(state, ready, found, left)
                 if good:
                     for k in range(n):
