@@ -70,7 +70,7 @@ CASES = {
     ),
     "a divergence of wrong shape": (
         lambda: MaxDiscClassifier(divergence=lambda d: d.mean).fit(X, y),
-        "one finite score for each feature",
+        "one finite score of at least 0 for each feature",
     ),
     "a divergence of nan": (
         lambda: MaxDiscClassifier(divergence=lambda d: d.mean[0, 0] * np.nan).fit(X, y),

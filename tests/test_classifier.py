@@ -494,8 +494,11 @@ def test_values_beyond_double_precision_are_refused_by_name():
             act()
     with pytest.raises(ValueError, match="column 0 are too small to be squared"):
         MaxDiscClassifier().fit(X * 1e-165, y)
+    counts = MaxDiscClassifier("poisson", smoothing=1.0, n_features=1)
     with pytest.raises(ValueError, match="too large to be summed"):
-        MaxDiscClassifier("poisson", smoothing=1.0, n_features=1).fit(np.abs(X) * 1e10, y, np.full(60, 1e306))
+        counts.fit(np.abs(X) * 1e260, y, np.full(60, 1e100))
+    with pytest.raises(ValueError, match="sample weights are too large to be squared"):
+        counts.fit(np.abs(X), y, np.full(60, 1e160))
 
 
 def test_a_feature_that_tells_some_classes_apart_exactly_leaves_the_others_alone():
