@@ -8,12 +8,15 @@ import numpy as np
 
 from maxdisc.dual.attempts import Solver, attempt, distinct_columns
 from maxdisc.dual.compiled import worth_compiling
-from maxdisc.dual.members import integrals
+from maxdisc.dual.members import expectations, integrals
 from maxdisc.dual.powers import ScaledPowers
 from maxdisc.dual.problem import Problem
 from maxdisc.dual.regularising import move_inside, separated
 from maxdisc.dual.status import TOLERANCE, Solution, Status
 from maxdisc.matrices import Booleans, Floats, Integers
+
+#: The means of what is given back are those asked for, to this share of the magnitude of the statistic.
+VERIFIED = 1e-6
 
 
 def solve(
@@ -64,9 +67,34 @@ def solve(
     shape = wanted.shape[1:]
     distinct, inverse = distinct_columns(wanted.reshape(len(wanted), -1))
     compiled = solver == "newton" and worth_compiling(distinct.shape[1])
-    found = _solved(problem, distinct, solver, max_iter, compiled)
+    found = _verified(problem, distinct, _solved(problem, distinct, solver, max_iter, compiled))
     parts: tuple[Any, ...] = tuple(part[inverse].reshape(shape) for part in found[1:])
     return Solution(found.natural[:, inverse].reshape(wanted.shape), *parts)
+
+
+def _verified(problem: Problem, targets: Floats, found: Solution) -> Solution:
+    """What is solved only if the parameters, as they are given back, have the means that were asked for.
+
+    Iterations may overlook a second peak far away; and parameters of raw powers may have too few digits to
+    say what was found about the mean.
+    """
+    solved = np.flatnonzero(found.status == Status.SOLVED)
+    if not len(solved):
+        return found
+    wanted = targets[:, solved]
+    size = np.abs(wanted)
+    if problem.powers and len(wanted) > 1:
+        size = size + wanted[1] ** (np.arange(1, len(wanted) + 1) / 2)[:, None]
+    elif not problem.powers:
+        size = size + 1.0
+    elif problem.support.low < 0 < problem.support.high:
+        size = size + min(-problem.support.low, problem.support.high)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        error = np.abs(expectations(problem, found.natural[:, solved])[1] - wanted)
+        wrong = solved[~(error <= VERIFIED * size).all(axis=0)]
+    found.status[wrong] = Status.NOT_CONVERGED
+    found.residual[wrong] = np.inf
+    return found
 
 
 def _solved(
