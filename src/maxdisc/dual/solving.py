@@ -16,7 +16,7 @@ from maxdisc.dual.status import TOLERANCE, Solution, Status
 from maxdisc.matrices import Booleans, Floats, Integers
 
 #: The means of what is given back are those asked for, to this share of the magnitude of the statistic.
-VERIFIED = 1e-6
+VERIFIED = 5e-7
 
 
 def solve(
@@ -83,12 +83,14 @@ def _verified(problem: Problem, targets: Floats, found: Solution) -> Solution:
         return found
     wanted = targets[:, solved]
     size = np.abs(wanted)
-    if problem.powers and len(wanted) > 1:
-        size = size + wanted[1] ** (np.arange(1, len(wanted) + 1) / 2)[:, None]
-    elif not problem.powers:
+    if not problem.powers:
         size = size + 1.0
     elif problem.support.low < 0 < problem.support.high:
-        size = size + min(-problem.support.low, problem.support.high)
+        # Means of powers may be 0 there, but not those of even ones.
+        if len(wanted) > 1:
+            size = size + wanted[1] ** (np.arange(1, len(wanted) + 1) / 2)[:, None]
+        else:
+            size = size + min(-problem.support.low, problem.support.high)
     with np.errstate(invalid="ignore", divide="ignore"):
         error = np.abs(expectations(problem, found.natural[:, solved])[1] - wanted)
         wrong = solved[~(error <= VERIFIED * size).all(axis=0)]
