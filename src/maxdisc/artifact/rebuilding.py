@@ -183,6 +183,7 @@ class Shelf:
 
     def _classifier(self, model: MaxDiscClassifier, fitted: Node) -> MaxDiscClassifier:
         # An abstract class will do for isinstance, which the type of a type cannot say.
+        # It is only asked whether the value is one, so an abstract class will do.
         family = self._known(fitted["family"], Family, "family")  # type: ignore[type-abstract]
         smoothing = self._known(fitted["smoothing"], Smoothing, "smoothing")
         divergence = decoded(fitted["divergence"], self.functions)

@@ -92,6 +92,7 @@ class Panels(NamedTuple):
         parts: tuple[Any, ...] = tuple(part[mask] for part in self)
         return Panels(*parts)
 
+    # Panels side by side, which is not what + of tuples is.
     def __add__(self, other: Panels) -> Panels:  # type: ignore[override]
         parts: tuple[Any, ...] = tuple(np.concatenate(pair) for pair in zip(self, other, strict=True))
         return Panels(*parts)

@@ -118,6 +118,7 @@ def _until_nobody_asks(
         wanted = np.zeros(len(tree.child), dtype=np.uint8)
         given = (*tree[2:], *_rules(problem.support.lattice), wanted)
         parts = [left[some] for some in blocks(len(left), 1, PROBLEMS_AT_A_TIME)]
+        # mypy cannot tell the type of a function without a name that has a default.
         in_threads(lambda some, given=given: work(given, some), parts)  # type: ignore[misc]
         left = left[asked[left]]
         if len(tree.child) >= MOST_PANELS:
