@@ -28,9 +28,11 @@ from sklearn.utils.validation import (
 from maxdisc.decision import LinearDecision, Reorder, ranked_decision
 from maxdisc.densities import class_prior, density_blocks
 from maxdisc.divergences import Divergence, FeatureRanking, find_divergence
+from maxdisc.evidence import Evidence, calibrate, refine
 from maxdisc.explain import Explanation
 from maxdisc.families import FAMILIES, Family, find_family
 from maxdisc.folds import fold_plans
+from maxdisc.held_out import band_edges
 from maxdisc.joint import POOLED, Joint, JointDecision
 from maxdisc.joint_folds import JointChoice, JointModels
 from maxdisc.matrices import Booleans, Floats, Integers, Matrix, canonical, column_name, is_sparse
@@ -87,8 +89,12 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         Features are independent within a class, or their means and covariances are constrained together (then
         the family is Gaussian): see :class:`maxdisc.joint.Joint`. What a joint density leaves open is chosen
         on the folds, with the number of features.
-    evidence : {"raw"}, default="raw"
-        The features' log densities count as they are.
+    evidence : {"calibrated", "refined", "raw"}, default="calibrated"
+        How much the features' log densities count. "raw": as they are, as if features were independent.
+        "calibrated": the ranking is cut into bands, and each band's evidence gets a weight, and each class a
+        bias, learnt on held-out rows: probabilities can then be trusted. "refined": single features are
+        corrected as well, by conditional maximum entropy around the calibrated model; this takes longer, and
+        needs the rows in memory and three folds. See :mod:`maxdisc.evidence`.
     smoothing : "auto", float or Smoothing, default="auto"
         Pseudo-rows given to each class, in non-zero cells; see :class:`maxdisc.smoothing.Smoothing`. "auto"
         chooses on the folds among ``family.smoothings``.
@@ -101,9 +107,10 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         holds out a fifth once (the paper's protocol); "hash" deals by a hash of each row's content, so that
         the order of rows does not matter.
     rule : {"best", "one_se"}, default="best"
-        Keep the smallest number of features at the highest accuracy, or within one standard error of it. Of
-        joint densities the best are those with the highest accuracy minus half the log-loss, averaged with
-        the neighbours in shrinkage and size: see :meth:`maxdisc.joint_folds.JointModels.choose`.
+        Keep the smallest number of features at the highest accuracy (for weighed evidence: the least
+        log-loss), or within one standard error of it. Of joint densities, where evidence is raw, the best are
+        those with the highest accuracy minus half the log-loss, averaged with the neighbours in
+        shrinkage and size: see :meth:`maxdisc.joint_folds.JointModels.choose`.
     unlabelled : None, default=None
         Only None: every row has a label.
     prior : array-like of shape (C,), default=None
@@ -145,6 +152,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         The families and the columns they describe.
     joint_ : Joint or None
         The joint densities with all that was chosen; None for independent features.
+    evidence_ : Evidence or None
+        The weights of bands, the biases and the corrections of features; None where evidence is raw.
 
     Examples
     --------
@@ -164,6 +173,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     smoothing_: Smoothing
     n_selected_: int
     joint_: Joint | None
+    evidence_: Evidence | None
+    _weighed_now: tuple[LinearDecision, LinearDecision] | None
     _moments: ClassMoments | None
     _model_now: tuple[FeatureRanking, Decision] | None
     _settings: tuple[Floats | None, Divergence]
@@ -174,7 +185,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         divergence: Any = "js_gm",
         n_features: str | int | float = "auto",
         structure: str | Joint = "independent",
-        evidence: str = "raw",
+        evidence: str = "calibrated",
         smoothing: str | float | Smoothing = "auto",
         redundancy: float = 0.0,
         cv: Any = 5,
@@ -274,9 +285,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Learn from a further batch of rows; any batching gives the same model.
 
-        A model that begins with ``partial_fit`` keeps all features, and smooths as its family usually does,
-        unless the parameters say otherwise or :meth:`choose_n_features` is called. One that begins with
-        ``fit`` goes on with what ``fit`` chose.
+        A model that begins with ``partial_fit`` keeps all features, smooths as its family usually does and
+        takes evidence as it is, unless the parameters say otherwise or :meth:`choose_n_features` is called.
+        One that begins with ``fit`` goes on with what ``fit`` chose and how it weighed the evidence.
 
         Parameters
         ----------
@@ -313,10 +324,12 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         moments = rows.moments(family)[0]
         require_representable(moments, family.translates, self._names)
         choice = self._usual(family, X.shape[1]) if first else self._choice
+        evidence = None
         if before is not None:
             positions = np.searchsorted(union, self.classes_)
             moments = before.reindexed(positions, len(union)) + moments
-        self._remember(family, moments, union, choice)
+            evidence = self.evidence_ and self.evidence_.reindexed(positions, len(union))
+        self._remember(family, moments, union, choice, evidence)
         return self
 
     def choose_n_features(
@@ -351,8 +364,10 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         codes = np.searchsorted(self.classes_, labels)
         rows = ArrayRows(X, codes, len(self.classes_), weights, self._names)
         family = self.families_[0][0]
-        choice = self._choose(self._fold_models(rows, family, plans, self.classes_))
-        self._remember(family, moments, self.classes_, choice)
+        models = self._fold_models(rows, family, plans, self.classes_)
+        choice, evidence = self._settle(models)
+        self._remember(family, moments, self.classes_, choice, evidence)
+        self._refine(models, rows)
         return self
 
     def _learn(self, rows: Rows, plans: Sequence[Folds], classes: npt.NDArray[np.generic]) -> Self:
@@ -364,23 +379,29 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         if joint is not None:
             return self._learn_jointly(rows, joint, plans, classes)
         family = self._choose_family(rows.example())
+        models: FoldModels | SparseFoldModels | None = None
+        evidence: Evidence | None = None
         if plans:
             models = self._fold_models(rows, family, plans, classes)
             if isinstance(models, FoldModels):
                 for part in models.parts[0]:
                     require_representable(part, family.translates, self._names)
-            choice, moments = self._choose(models), models.total()
-            del models
+            choice, evidence = self._settle(models)
+            moments = models.total()
         else:
             moments = rows.moments(family)[0]
             choice = self._usual(family, moments.n_features)
         require_representable(moments, family.translates, self._names)
         if not moments.weight.any():
             raise ValueError("the rows have no weight: at least one must weigh more than 0.")
-        self._remember(family, moments, classes, choice)
+        self._remember(family, moments, classes, choice, evidence)
+        if self.evidence != "refined":
+            models = None  # which may take much memory
         # Now, so that what is wrong with it is said here, and while there are rows to count products of.
         redundancy = self._redundancy(moments.n_features)
         self._model_now = self._modelled(None if redundancy is None else partial(_reranked, redundancy, rows))
+        if models is not None:
+            self._refine(models, rows)
         return self
 
     def _redundancy(self, n_features: int) -> Redundancy | None:
@@ -444,23 +465,59 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             self.__dict__.update(before)
             raise
 
-    def _choose(self, models: FoldModels | SparseFoldModels) -> Choice:
-        smoothing = given_smoothing(self.smoothing)
+    def _settle(self, models: FoldModels | SparseFoldModels) -> tuple[Choice, Evidence | None]:
+        """What is chosen on the folds, and how much the evidence counts."""
+        smoothing, rule = given_smoothing(self.smoothing), cast(Rule, self.rule)
+        smoothings = (smoothing,) if smoothing else models.family.smoothings
         size = given_size(self.n_features, models.n_features)
-        return choose(
-            models,
-            (smoothing,) if smoothing else models.family.smoothings,
-            np.array([size]) if size else size_grid(models.n_features),
-            cast(Rule, self.rule),
-        )
+        if self.evidence != "raw":
+            prior = class_prior(models.total(), None)
+            edges = band_edges(size or models.n_features)
+            found = calibrate(models, smoothings, edges, prior, rule, size is not None)
+            if found is not None:
+                return found
+            warnings.warn(
+                f"evidence={self.evidence!r} is learnt from held-out rows, at least two of each of two "
+                "classes and more than there are bands and classes; these are too few: it is raw.",
+                UserWarning,
+                stacklevel=5,
+            )
+        sizes = np.array([size]) if size else size_grid(models.n_features)
+        return choose(models, smoothings, sizes, rule), None
+
+    def _refine(self, models: FoldModels | SparseFoldModels, rows: Rows) -> None:
+        """Correct single features, if that is asked for and can be done."""
+        if self.evidence != "refined" or self.evidence_ is None:
+            return
+        if (
+            not isinstance(rows, ArrayRows)
+            or rows.labels.ndim != 1
+            or len(models.plans) != 1
+            or models.plans[0].count < 3
+        ):
+            warnings.warn(
+                "evidence='refined' needs the rows in memory and at least three folds that share them out: "
+                "it is calibrated.",
+                UserWarning,
+                stacklevel=5,
+            )
+            return
+        shares, generative = class_prior(models.total(), None), cast(LinearDecision, self._model[1])
+        self.evidence_ = refine(models, rows.X, generative, self._choice, self.evidence_, shares)
 
     def _remember(
-        self, family: Family, moments: ClassMoments, classes: npt.NDArray[np.generic], choice: Choice
+        self,
+        family: Family,
+        moments: ClassMoments,
+        classes: npt.NDArray[np.generic],
+        choice: Choice,
+        evidence: Evidence | None = None,
     ) -> None:
         """Take in what was learnt; the ranking and the decision follow when they are needed."""
         prior = given_prior(self.prior, classes)
         settings = (prior, find_divergence(self.divergence))
         self._set(family, classes, class_prior(moments, prior), settings, choice, moments.n_features, moments)
+        self.evidence_ = evidence
 
     def _set(
         self,
@@ -485,7 +542,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         self.smoothing_ = choice.smoothing
         self.path_ = choice.path
         self._model_now = model
+        self._weighed_now = None
         self.joint_ = joint
+        self.evidence_ = None
         return self
 
     @property
@@ -551,8 +610,13 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def decision_(self) -> Decision:
-        """The Bayes decision on the kept features."""
-        return self._model[1]
+        """The Bayes decision on the kept features, with their evidence weighed."""
+        generative = self._model[1]
+        if self.evidence_ is None or not isinstance(generative, LinearDecision):
+            return generative
+        if self._weighed_now is None or self._weighed_now[0] is not generative:
+            self._weighed_now = (generative, self.evidence_.applied(generative))
+        return self._weighed_now[1]
 
     # ------------------------------------------------------------------ parameters and data
 
@@ -567,7 +631,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
                 raise ValueError(
                     "joint densities know what features share: use redundancy=0.0, or Joint(search='greedy')."
                 )
-        require_one_of("evidence", self.evidence, ("raw",))
+        require_one_of("evidence", self.evidence, ("raw", "calibrated", "refined"))
         require_one_of("rule", self.rule, ("best", "one_se"))
         given_redundancy(self.redundancy)
         require_one_of("unlabelled", self.unlabelled, (None,))
@@ -595,7 +659,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         joint = given_structure(self.structure)
         if joint is not None:
             return self.n_features == "auto" or not joint.settled
-        return self.n_features == "auto" or given_smoothing(self.smoothing) is None
+        return self.n_features == "auto" or given_smoothing(self.smoothing) is None or self.evidence != "raw"
 
     @property
     def _names(self) -> npt.NDArray[np.generic] | None:
@@ -647,7 +711,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     # ------------------------------------------------------------------ prediction
 
     def predict_joint_log_proba(self, X: Any) -> Floats:
-        """Log prior plus the evidence of the kept features; its softmax is ``predict_proba``.
+        """Log prior plus the weighed evidence of the kept features; its softmax is ``predict_proba``.
 
         Parameters
         ----------
@@ -699,7 +763,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             Log density, or log probability for the families of counts; missing cells are integrated out.
         """
         X = self._rows(X)
-        return np.asarray(logsumexp(self.decision_.scores(X), axis=1) + self.decision_.log_base(X))
+        generative = self._model[1]
+        return np.asarray(logsumexp(generative.scores(X), axis=1) + generative.log_base(X))
 
     def explain(self, X: Any) -> Explanation:
         """Take the scores of some rows apart, feature by feature; memory grows with N x C x K.
@@ -753,8 +818,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         for block, densities in density_blocks(family, moments, self.smoothing_):
             drawn = family.sample(densities.natural[:, codes], rng) + densities.origin
             X[:, block] = np.where(densities.informative, drawn, densities.level)
-        if isinstance(self.decision_, JointDecision):
-            X[:, self.decision_.columns] = self.decision_.sample(codes, rng)
+        if isinstance(self._model[1], JointDecision):
+            X[:, self._model[1].columns] = self._model[1].sample(codes, rng)
         return X, self.classes_[codes]
 
     def _listed(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +50,8 @@ class LinearDecision:
         Log normalisers: what a feature takes from each class whenever it is observed.
     log_prior : ndarray of shape (C,)
         Log class probabilities; ``-inf`` for a class that cannot be.
+    strength : ndarray of shape (K,), optional
+        By what the natural parameters and normalisers of each feature were multiplied: see :meth:`weighed`.
 
     Examples
     --------
@@ -71,6 +73,7 @@ class LinearDecision:
     weights: Floats
     baseline: Floats
     log_prior: Floats
+    strength: Floats | None = None
 
     @classmethod
     def of(
@@ -131,7 +134,32 @@ class LinearDecision:
             origin=self.origin[:size],
             weights=self.weights[:, :, :size],
             baseline=self.baseline[:, :size],
+            strength=None if self.strength is None else self.strength[:size],
         )
+
+    def weighed(self, strength: Floats, bias: Floats, correction: Floats | None = None) -> LinearDecision:
+        """The decision in which the evidence of each feature counts more or less.
+
+        Parameters
+        ----------
+        strength : ndarray of shape (K,)
+            By what the evidence of each feature is multiplied, at least 0.
+        bias : ndarray of shape (C,)
+            Added to the log prior.
+        correction : ndarray of shape (C, K), optional
+            Added to the weights of the first statistic. Features in which some class lies very far from the
+            origin, which are scored by their densities, are not corrected.
+
+        Returns
+        -------
+        LinearDecision
+            Scores are no longer log densities, but they stay linear in the statistics.
+        """
+        weights, baseline = self.weights * strength, self.baseline * strength
+        if correction is not None:
+            weights[0] += np.where(self.reach > FAR, 0.0, correction)
+        log_prior = self.log_prior + bias
+        return replace(self, weights=weights, baseline=baseline, log_prior=log_prior, strength=strength)
 
     def between(self, pair: Integers) -> LinearDecision:
         """The decision among some of the classes."""
@@ -147,7 +175,10 @@ class LinearDecision:
         """The largest term that the linear form of each feature has to cancel, shape (K,)."""
         if not self.family.translates:
             return np.zeros(len(self.columns))
-        return np.asarray(np.abs(self.baseline).max(axis=0))
+        reach = np.abs(self.baseline).max(axis=0)
+        if self.strength is not None:
+            reach = np.divide(reach, self.strength, out=np.zeros_like(reach), where=self.strength > 0)
+        return np.asarray(reach)
 
     def apart(self, sparse: bool) -> Booleans:
         """The features that are not scored by the matrix product over all others, shape (K,).
@@ -199,6 +230,31 @@ class LinearDecision:
         """What the best 1, 2, ... features get right among some rows: see :func:`sweep`."""
         return sweep(self, X, labels, weights, sizes, rows)
 
+    def by_bands(self, X: Matrix, edges: Integers) -> Floats:
+        """The evidence of each band of features, without the prior.
+
+        Parameters
+        ----------
+        X : matrix of shape (N, D)
+            Rows.
+        edges : ndarray of shape (G,)
+            Where the bands end, in features, increasing; the last is at most K.
+
+        Returns
+        -------
+        ndarray of shape (N, C, G)
+            What the features from one edge to the next add to each class's score.
+        """
+        kept = self.first(int(edges[-1]))
+        out = np.empty((X.shape[0], self.n_classes, len(edges)))
+        for rows in row_blocks(X.shape[0], kept, is_sparse(X)):
+            values, start = kept._kept(X[rows]), 0
+            for band, end in enumerate(edges.tolist()):
+                part = slice(start, end)
+                out[rows, :, band] = kept._evidence(values[:, part], part)
+                start = end
+        return out
+
     def contributions(self, X: Matrix) -> Floats:
         """What each kept feature adds to each class's score, shape (N, C, K)."""
         values = X[:, self.columns]
@@ -246,7 +302,17 @@ class LinearDecision:
 
     def _direct(self, values: Floats, c: int, at: Integers | Booleans) -> Floats:
         """Log densities in class c, cell by cell: for the few features that are far, shape (n, k)."""
-        return self.family.log_density(values - self.origin[at], self.weights[:, c, at])
+        natural = self.weights[:, c, at]
+        if self.strength is None:
+            return self.family.log_density(values - self.origin[at], natural)
+        strength = self.strength[at]
+        heard = strength > 0
+        density = self.family.log_density(
+            values[:, heard] - self.origin[at][heard], natural[:, heard] / strength[heard]
+        )
+        out = np.zeros(values.shape)
+        out[:, heard] = strength[heard] * density
+        return out
 
 
 def ranked_decision(
@@ -389,13 +455,24 @@ class Sweep:
         return cls(np.zeros(n_sizes), np.zeros(n_sizes), 0.0, 0.0)
 
 
-class Sweepable(Protocol):
+class Additive(Protocol):
+    """What a pass counts: the counts of two batches add."""
+
+    def __add__(self, other: Self, /) -> Self:
+        """Of the rows of both."""
+
+
+Counted = TypeVar("Counted", bound=Additive)
+_Counted = TypeVar("_Counted", bound=Additive, covariant=True)
+
+
+class Sweepable(Protocol[_Counted]):
     """A model, or several at once, that can be tried on held-out rows."""
 
     def swept(
         self, X: Matrix, labels: npt.NDArray[Any], weights: Floats, sizes: Integers, rows: Integers
-    ) -> Sweep:
-        """What it gets right among some rows with the best 1, 2, ... features."""
+    ) -> _Counted:
+        """What is counted of some rows (there may be none) with the best 1, 2, ... features."""
 
 
 def sweep(

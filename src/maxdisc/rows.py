@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxdisc.counting import Membership, fold_moments
-from maxdisc.decision import Sweep, Sweepable
+from maxdisc.decision import Counted, Sweepable
 from maxdisc.families import Family, Gaussian
 from maxdisc.matrices import Floats, Integers, Matrix, blocks, canonical, is_sparse
 from maxdisc.moments import ClassMoments
@@ -110,6 +110,26 @@ class SomeFolds:
         return np.where(held, fold - self.first, np.where(fold == LEFT_OUT, LEFT_OUT, ALWAYS_TRAINING))
 
 
+@dataclass(frozen=True, eq=False)
+class OtherFolds:
+    """All of some folds but one, whose rows take no part."""
+
+    folds: Folds
+    left_out: int
+
+    @property
+    def count(self) -> int:
+        return self.folds.count - 1
+
+    @property
+    def leaves_out(self) -> bool:
+        return True
+
+    def of(self, X: Matrix, start: int) -> Integers:
+        fold = self.folds.of(X, start)
+        return np.where(fold == self.left_out, LEFT_OUT, fold - (fold > self.left_out))
+
+
 def row_hashes(X: Matrix) -> npt.NDArray[np.uint64]:
     """A 64-bit hash of the non-zero cells of each row, shape (N,).
 
@@ -154,8 +174,10 @@ class Rows(Protocol):
     def moments(self, family: Family, folds: Folds | None = None) -> list[ClassMoments]:
         """Moments of the rows of each fold, then of those never held out: ``count + 1`` of them."""
 
-    def sweep(self, decision_of: Callable[[int], Sweepable], sizes: Integers, folds: Folds) -> list[Sweep]:
-        """For each fold, what its decision gets right among its held-out rows.
+    def sweep(
+        self, decision_of: Callable[[int], Sweepable[Counted]], sizes: Integers, folds: Folds
+    ) -> list[Counted]:
+        """For each fold, what its decision makes of its held-out rows: what it gets right, or its evidence.
 
         ``decision_of(fold)`` may be costly in memory: ask for one at a time where the rows allow it.
         """
@@ -280,16 +302,15 @@ class ArrayRows:
         fold = np.where(fold == ALWAYS_TRAINING, count, fold)
         return Membership.of(self.labels, self.n_classes, self.weights, fold, count + always), always
 
-    def sweep(self, decision_of: Callable[[int], Sweepable], sizes: Integers, folds: Folds) -> list[Sweep]:
+    def sweep(
+        self, decision_of: Callable[[int], Sweepable[Counted]], sizes: Integers, folds: Folds
+    ) -> list[Counted]:
         fold = self.dealt(folds)
         weights = np.ones(self.X.shape[0]) if self.weights is None else self.weights
         out = []
         for f in range(folds.count):
             held = np.flatnonzero(fold == f)
-            if held.size:
-                out.append(decision_of(f).swept(self.X, self.labels, weights, sizes, held))
-            else:
-                out.append(Sweep.zero(len(sizes)))
+            out.append(decision_of(f).swept(self.X, self.labels, weights, sizes, held))
         return out
 
 
@@ -363,12 +384,14 @@ class BatchRows:
             means = observed_means(self.moments(Gaussian(), folds), columns)
         return _added(batch.products(columns, folds, per_class, means) for batch in self)
 
-    def sweep(self, decision_of: Callable[[int], Sweepable], sizes: Integers, folds: Folds) -> list[Sweep]:
+    def sweep(
+        self, decision_of: Callable[[int], Sweepable[Counted]], sizes: Integers, folds: Folds
+    ) -> list[Counted]:
         decisions = [decision_of(f) for f in range(folds.count)]
-        total = [Sweep.zero(len(sizes))] * folds.count
+        total: list[Counted] = []
         for batch in self:
             part = batch.sweep(decisions.__getitem__, sizes, folds)
-            total = [t + p for t, p in zip(total, part, strict=True)]
+            total = [t + p for t, p in zip(total, part, strict=True)] if total else part
         return total
 
 

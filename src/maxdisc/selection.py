@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Literal, Protocol
 
 import numpy as np
 
-from maxdisc.decision import LinearDecision, Sweep, ranked_decision
+from maxdisc.decision import Counted, LinearDecision, Sweep, Sweepable, ranked_decision
 from maxdisc.divergences import Divergence
 from maxdisc.families import Family
+from maxdisc.held_out import BandTrial, HeldOut
 from maxdisc.matrices import Floats, Integers
 from maxdisc.moments import ClassMoments, exclusive_totals
 from maxdisc.products import ClassProducts
 from maxdisc.redundancy import Redundancy, within_information
-from maxdisc.rows import Folds, Rows, SomeFolds
+from maxdisc.rows import Folds, OtherFolds, Rows, SomeFolds
 from maxdisc.smoothing import Smoothing
 
 Rule = Literal["best", "one_se"]
@@ -113,14 +114,28 @@ class SelectionPath:
             return self.accuracy.std(axis=0, ddof=1) / np.sqrt(n_folds)
         return np.sqrt(self.accuracy[0] * (1 - self.accuracy[0]) / self.n_rows[0])
 
-    def best_position(self, rule: Rule = "best") -> int:
+    def best_position(self, rule: Rule = "best", by: Literal["accuracy", "log_loss"] = "accuracy") -> int:
         """Where in ``sizes`` the rule points."""
+        if by == "log_loss":
+            return self._least_loss(rule)
         accuracy = self.mean_accuracy
         # Sums of weights in another order must not break ties.
         top = int(np.argmax(accuracy >= accuracy.max() - 1e-12))
         if rule == "best":
             return top
         return int(np.argmax(accuracy >= accuracy[top] - self.standard_error[top] - 1e-12))
+
+    def _least_loss(self, rule: Rule) -> int:
+        """The first place with the least log-loss, or within one standard error of it over the folds."""
+        loss = self.mean_log_loss
+        least = int(np.argmin(loss))
+        # Parameters are found to so many digits.
+        bound = loss[least] * (1 + 1e-6) + 1e-12
+        if rule == "one_se" and len(self.weight) > 1:
+            # Folds differ more than numbers of features do: it is the differences that count.
+            apart = (self.log_loss - self.log_loss[:, least, None]).std(axis=0, ddof=1)
+            bound = bound + apart / np.sqrt(len(self.weight))
+        return int(np.argmax(loss <= bound))
 
     def best_size(self, rule: Rule = "best") -> int:
         """The number of features to keep.
@@ -228,13 +243,40 @@ class FoldModels:
         self, sizes: Integers, smoothings: Sequence[Smoothing], chosen: range | None = None
     ) -> list[SelectionPath]:
         """Sweep the held-out rows of every fold, or of those chosen, for each smoothing."""
-        if self.redundancy is not None and not set(smoothings) <= self._shared.keys():
-            self._share(smoothings)
+        self._prepare(smoothings)
         return [self.path(sizes, smoothing, chosen) for smoothing in smoothings]
 
     def path(self, sizes: Integers, smoothing: Smoothing, chosen: range | None = None) -> SelectionPath:
         """Sweep the held-out rows of every fold, or of those chosen."""
-        sweeps: list[Sweep] = []
+        sweeps = self._swept(sizes, smoothing, chosen, lambda decision: decision)
+        return SelectionPath.of(sizes, list(sweeps.values()), smoothing)
+
+    def held_out(
+        self, edges: Integers, smoothings: Sequence[Smoothing], most: int, chosen: range | None = None
+    ) -> list[dict[int, HeldOut]]:
+        """Evidence of the held-out rows, by the number of the fold, for each smoothing; see ``Trials``."""
+        self._prepare(smoothings)
+        return [self._swept(edges, s, chosen, lambda decision: BandTrial(decision, most)) for s in smoothings]
+
+    def without(self, fold: int) -> FoldModels:
+        """The models of the same folds on the rows of all folds but one; there must be one plan."""
+        (folds,), (parts,) = self.plans, self.parts
+        left = [part for f, part in enumerate(parts) if f != fold]
+        return replace(self, plans=[OtherFolds(folds, fold)], parts=[left])
+
+    def _prepare(self, smoothings: Sequence[Smoothing]) -> None:
+        if self.redundancy is not None and not set(smoothings) <= self._shared.keys():
+            self._share(smoothings)
+
+    def _swept(
+        self,
+        sizes: Integers,
+        smoothing: Smoothing,
+        chosen: range | None,
+        trial: Callable[[LinearDecision], Sweepable[Counted]],
+    ) -> dict[int, Counted]:
+        """What the decision of every fold, or of those chosen, makes of its held-out rows."""
+        out: dict[int, Counted] = {}
         before = 0
         for plan, (folds, parts) in enumerate(self._plans):
             here = range(folds.count) if chosen is None else _common(chosen, before, folds.count)
@@ -244,10 +286,15 @@ class FoldModels:
             training_of = _training_of(parts)
             decision_of = partial(self._decision, training_of, sizes, smoothing, plan, here.start)
             some = SomeFolds(folds, here.start, len(here))
-            for fold, counted in zip(here, self.rows.sweep(decision_of, sizes, some), strict=True):
+
+            def trial_of(place: int, of: Callable[[int], LinearDecision] = decision_of) -> Sweepable[Counted]:
+                return trial(of(place))
+
+            swept = self.rows.sweep(trial_of, sizes, some)
+            for fold, counted in zip(here, swept, strict=True):
                 if any(part.weight.any() for f, part in enumerate(parts) if f != fold):
-                    sweeps.append(counted)
-        return SelectionPath.of(sizes, sweeps, smoothing)
+                    out[before - folds.count + fold] = counted
+        return out
 
     @property
     def _plans(self) -> list[tuple[Folds, list[ClassMoments]]]:
@@ -326,6 +373,22 @@ class Trials(Protocol):
     ) -> list[SelectionPath]:
         """Sweep the held-out rows of every fold, or of those chosen, for each smoothing."""
 
+    def held_out(
+        self, edges: Integers, smoothings: Sequence[Smoothing], most: int, chosen: range | None = None
+    ) -> list[dict[int, HeldOut]]:
+        """The evidence of bands of features for held-out rows, at most so many of each fold.
+
+        For each smoothing, by the number of the fold; folds without training rows are left out.
+        """
+
+
+def enough_folds(models: Trials, n_tried: int) -> int:
+    """How many of the first folds hold out enough rows to compare so many smoothings."""
+    held = models.held
+    if n_tried < 2:
+        return len(held)
+    return min(int(np.searchsorted(np.cumsum(held), ENOUGH_ROWS)) + 1, len(held))
+
 
 def choose(models: Trials, smoothings: Sequence[Smoothing], sizes: Integers, rule: Rule = "best") -> Choice:
     """The best smoothing, and the number of features that the rule picks on its path.
@@ -345,9 +408,7 @@ def choose(models: Trials, smoothings: Sequence[Smoothing], sizes: Integers, rul
         How K is picked; see :meth:`SelectionPath.best_size`.
     """
     held = models.held
-    enough = len(held)
-    if len(smoothings) > 1:
-        enough = min(int(np.searchsorted(np.cumsum(held), ENOUGH_ROWS)) + 1, len(held))
+    enough = enough_folds(models, len(smoothings))
     paths = models.paths(sizes, smoothings, range(enough))
     best = max(paths, key=lambda path: path.mean_accuracy.max())
     if held[enough:].any():

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +15,15 @@ import scipy.sparse as sp
 from maxdisc.decision import CELLS_AT_A_TIME, Sweep, worth_compiling
 from maxdisc.divergences import Divergence, FeatureRanking, js_gm, require_finite
 from maxdisc.families import Family
+from maxdisc.held_out import HeldOut, smallest
 from maxdisc.matrices import Floats, Integers, Matrix, blocks, is_sparse
 from maxdisc.moments import ClassMoments
-from maxdisc.rows import LEFT_OUT, ArrayRows, Folds
+from maxdisc.rows import LEFT_OUT, ArrayRows, Folds, OtherFolds, row_hashes
 from maxdisc.selection import SelectionPath
 from maxdisc.smoothing import Smoothing
 from maxdisc.threads import in_threads
+
+_Result = TypeVar("_Result")
 
 #: The class sums that are kept at once, for several folds, take at most so many bytes.
 CELLS_AT_ONCE = 2**29
@@ -128,43 +132,67 @@ class SparseFoldModels:
         self, sizes: Integers, smoothings: Sequence[Smoothing], chosen: range | None = None
     ) -> list[SelectionPath]:
         """Sweep the held-out rows of every fold, or of those chosen, for each smoothing."""
-        sweeps: list[list[Sweep]] = [[] for _ in smoothings]
-        before = 0
-        for group in self._groups:
-            trials = group.trials
-            if chosen is not None:
-                trials = trials[max(chosen.start - before, 0) : max(chosen.stop - before, 0)]
-            before += len(group.trials)
-            if trials:
-                for of_all, of_some in zip(
-                    sweeps, self._swept(group, trials, sizes, smoothings), strict=True
-                ):
-                    of_all.extend(of_some)
+        tried = self._tried(smoothings, chosen, lambda t, smoothing, table: t.sweep(sizes, smoothing, table))
         return [
-            SelectionPath.of(sizes, swept, smoothing)
-            for swept, smoothing in zip(sweeps, smoothings, strict=True)
+            SelectionPath.of(sizes, list(swept.values()), smoothing)
+            for swept, smoothing in zip(tried, smoothings, strict=True)
         ]
 
-    def _swept(
-        self, group: _Group, trials: list[_Trial], sizes: Integers, smoothings: Sequence[Smoothing]
-    ) -> list[list[Sweep]]:
-        _ = self._columns
-        # The moments of all the rows are needed in the end, and there is a thread that has nothing to do.
-        in_threads(lambda owner: owner.cells if owner is group else self._whole, [group, self])
-        most = max(1, TABLES_AT_ONCE // (8 * self.rows.n_classes * self.n_features))
-        pairs = [(smoothing, trial) for smoothing in smoothings for trial in trials]
-        done = in_threads(lambda pair: self._tried(pair[1], sizes, pair[0]), pairs, most)
-        if len(self._groups) > 1:
-            vars(group).pop("cells")
-        return [done[i * len(trials) : (i + 1) * len(trials)] for i in range(len(smoothings))]
+    def held_out(
+        self, edges: Integers, smoothings: Sequence[Smoothing], most: int, chosen: range | None = None
+    ) -> list[dict[int, HeldOut]]:
+        """Evidence of the held-out rows, by the number of the fold; see :class:`maxdisc.selection.Trials`."""
+        tried = self._tried(smoothings, chosen, lambda t, s, table: t.evidence(edges, s, most, table))
+        return [{f: found for f, found in by_fold.items() if found is not None} for by_fold in tried]
 
-    def _tried(self, trial: _Trial, sizes: Integers, smoothing: Smoothing) -> Sweep:
+    def without(self, fold: int) -> SparseFoldModels:
+        """The models of the same folds on the rows of all folds but one; there must be one plan."""
+        (folds,) = self.plans
+        others = replace(self, plans=[OtherFolds(folds, fold)])
+        # What is the same for all folds need not be made again.
+        shared = ("_columns", "_values", "_weights", "_whole")
+        vars(others).update({name: vars(self)[name] for name in shared if name in vars(self)})
+        return others
+
+    def _tried(
+        self,
+        smoothings: Sequence[Smoothing],
+        chosen: range | None,
+        task: Callable[[_Trial, Smoothing, Floats], _Result],
+    ) -> list[dict[int, _Result]]:
+        """For each smoothing, what the trials of the folds chosen come to."""
+        out: list[dict[int, _Result]] = [{} for _ in smoothings]
+        before = 0
+        for group in self._groups:
+            numbers = range(before, before + len(group.trials))
+            if chosen is not None:
+                numbers = range(max(chosen.start, before), min(chosen.stop, numbers.stop))
+            trials = [group.trials[n - before] for n in numbers]
+            before += len(group.trials)
+            if not trials:
+                continue
+            _ = self._columns
+            # The moments of all the rows are needed in the end, and there is a thread that has nothing to do.
+            in_threads(partial(_looked_up, self), [group, self])
+            most = max(1, TABLES_AT_ONCE // (8 * self.rows.n_classes * self.n_features))
+            pairs = [(smoothing, trial) for smoothing in smoothings for trial in trials]
+            done = in_threads(partial(self._with_table, task), pairs, most)
+            if len(self._groups) > 1:
+                vars(group).pop("cells")
+            for i, by_fold in enumerate(out):
+                by_fold.update(zip(numbers, done[i * len(trials) : (i + 1) * len(trials)], strict=True))
+        return out
+
+    def _with_table(
+        self, task: Callable[[_Trial, Smoothing, Floats], _Result], pair: tuple[Smoothing, _Trial]
+    ) -> _Result:
+        smoothing, trial = pair
         try:
             table = self._spare.pop()
         except IndexError:
             table = np.empty((self._most_placed, self.rows.n_classes))
         try:
-            return trial.sweep(sizes, smoothing, table)
+            return task(trial, smoothing, table)
         finally:
             self._spare.append(table)
 
@@ -174,6 +202,11 @@ class SparseFoldModels:
         stored = np.diff(self._values.indptr)
         most = max(int(stored[trial.held].sum()) for group in self._groups for trial in group.trials)
         return min(most, self.n_features)
+
+
+def _looked_up(models: SparseFoldModels, owner: _Group | SparseFoldModels) -> None:
+    """Have what a group, or all models together, will be asked for."""
+    _ = models._whole if isinstance(owner, SparseFoldModels) else owner.cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,6 +330,25 @@ class _Trial:
         sweep_rows(*rows, natural, self._cells.place, bucket, baseline, log_prior, correct, loss)
         held = weights[self.held]
         return Sweep(correct, loss, float(held.sum()), float(held @ held))
+
+    def evidence(self, edges: Integers, smoothing: Smoothing, most: int, table: Floats) -> HeldOut | None:
+        """What the model says of the rows held out, or of a sample of them; writes in ``table``."""
+        from maxdisc.kernels.sweeping import band_rows
+
+        if not (self.held.size and self._class_weights.any()):
+            return None
+        X, labels, weights = self.models._values, self.models.rows.labels, self.models._weights
+        natural = table[: self._cells.n_placed]
+        bucket, baseline = self._ranked(edges, smoothing, natural)
+        rows, hashes = self.held, np.empty(0, dtype=np.uint64)
+        if len(rows) > most:
+            hashes = row_hashes(X[rows])
+            kept = smallest(hashes, most)
+            rows, hashes = rows[kept], hashes[kept]
+        out = np.empty((len(rows), self.models.rows.n_classes, len(edges)))
+        cells = (X.indptr, X.indices, X.data, rows)
+        band_rows(*cells, natural, self._cells.place, bucket, baseline, out)
+        return HeldOut(out, labels[rows], weights[rows], rows, hashes, most)
 
     def _ranked(
         self, sizes: Integers, smoothing: Smoothing, natural: Floats

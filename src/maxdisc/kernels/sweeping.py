@@ -1,4 +1,4 @@
-"""The sweep: what every number of features gets right among held-out rows, in one pass over them."""
+"""The sweep: what every number of features says of held-out rows, in one pass over them."""
 
 from __future__ import annotations
 
@@ -92,3 +92,35 @@ def sweep_rows(
             total[i] = log(total[i])
         for i in range(n_undecided):
             loss[undecided[i]] += weight * total[i]
+
+
+@kernel
+def band_rows(
+    indptr: Any,
+    columns: Any,
+    data: Any,
+    held: Any,
+    natural: Any,
+    place: Any,
+    bucket: Any,
+    baseline: Any,
+    out: Any,
+) -> None:
+    """Write the evidence of each bucket of features for some rows of a CSR matrix to ``out`` (n, C, G)."""
+    n_buckets, n_classes = baseline.shape
+    gathered = np.empty((n_buckets, n_classes))
+    cells, parameters = gathered.reshape(n_buckets * n_classes), natural.reshape(natural.size)
+    width = np.uint64(n_classes)
+    for i in range(len(held)):
+        row = held[i]
+        cells[:] = 0.0
+        for p in range(np.uint64(indptr[row]), np.uint64(indptr[row + 1])):
+            j = np.uint32(columns[p])
+            at = np.uint32(bucket[j])
+            if at < n_buckets:
+                value, into, source = data[p], np.uint64(at) * width, np.uint64(place[j]) * width
+                for c in range(width):
+                    cells[into + c] += value * parameters[source + c]
+        for b in range(n_buckets):
+            for c in range(n_classes):
+                out[i, c, b] = gathered[b, c] - baseline[b, c]

@@ -1,0 +1,432 @@
+"""Evidence that is weighed: a conditional maximum-entropy model over what generative models say out of fold.
+
+Features are not independent, so their evidence adds up to more than it should. How much more differs between
+the best features and the rest, and can be seen on held-out rows. Calibrated evidence cuts the ranking into
+bands and gives each a weight; refined evidence also corrects single features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from maxdisc.conditional import log_posterior
+from maxdisc.corrections import ScaledRows, correct
+from maxdisc.decision import LinearDecision
+from maxdisc.held_out import HeldOut, enough_rows
+from maxdisc.matrices import Floats, Integers, Matrix, is_sparse
+from maxdisc.selection import Choice, Rule, SelectionPath, Trials, enough_folds
+from maxdisc.shared_weights import SharedWeights, shared_weights
+from maxdisc.smoothing import Smoothing
+
+#: A best smoothing at the end of the list is followed further in steps of this, ...
+FURTHER = 5.0
+#: ... so many times.
+STEPS_FURTHER = 2
+#: What the correction of single features starts from, as shares of calibrated evidence, and its ridges, in
+#: rows. All of the evidence would count the rows twice; none of it leaves all to the correction, which is
+#: best where classes are many and of very different sizes.
+TRIED = ((0.5, 1.0), (0.5, 0.3), (0.5, 0.1), (0.0, 0.3), (0.0, 0.1))
+#: They are compared on folds that hold out so many rows.
+ENOUGH_TO_COMPARE = 500
+#: All the rows.
+ALL_ROWS = 2**62
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """How much the evidence of features counts, learnt on rows that were held out.
+
+    Parameters
+    ----------
+    edges : ndarray of shape (G,)
+        Where the bands of the ranking end.
+    weights : ndarray of shape (G,)
+        By what the evidence of each band is multiplied, at least 0.
+    bias : ndarray of shape (C,)
+        Added to the log prior.
+    columns : ndarray of shape (R,)
+        The features that are corrected; none where evidence is only calibrated.
+    correction : ndarray of shape (C, R)
+        Added to the weights of the first statistic of these features.
+    log_loss, accuracy : float
+        On the held-out rows.
+    n_rows : float
+        How many rows of equal weight these are.
+    ridge : float
+        Of the correction; 0 where there is none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.evidence import Evidence
+    >>> evidence = Evidence.of_bands(np.array([2, 5]), np.array([0.8, 0.3]), np.zeros(2))
+    >>> evidence.strength(4)
+    array([0.8, 0.8, 0.3, 0.3])
+    """
+
+    edges: Integers
+    weights: Floats
+    bias: Floats
+    columns: Integers
+    correction: Floats
+    log_loss: float = np.nan
+    accuracy: float = np.nan
+    n_rows: float = 0.0
+    ridge: float = 0.0
+
+    @classmethod
+    def of_bands(
+        cls, edges: Integers, weights: Floats, bias: Floats, score: tuple[float, float, float] | None = None
+    ) -> Evidence:
+        """Weights of bands and biases alone; ``score`` is log-loss, accuracy and number of rows."""
+        nothing = np.empty(0, dtype=np.intp), np.empty((len(bias), 0))
+        return cls(edges, weights, bias, *nothing, *(score or (np.nan, np.nan, 0.0)))
+
+    def __repr__(self) -> str:
+        corrected = f", {len(self.columns)} features corrected" if len(self.columns) else ""
+        return (
+            f"Evidence({len(self.edges)} bands, weights {np.array2string(self.weights, precision=3)}"
+            f"{corrected}, held-out log-loss {self.log_loss:.4f}, accuracy {self.accuracy:.4f})"
+        )
+
+    def strength(self, size: int) -> Floats:
+        """The weight of each of the best ``size`` features, shape (size,)."""
+        return np.repeat(self.weights, np.diff(self.edges, prepend=0))[:size]
+
+    def applied(self, decision: LinearDecision) -> LinearDecision:
+        """The decision, weighed; its columns may have changed since the evidence was learnt.
+
+        Parameters
+        ----------
+        decision : LinearDecision
+            Of generative densities, best features first.
+
+        Returns
+        -------
+        LinearDecision
+            As linear as before.
+        """
+        correction = None
+        if len(self.columns):
+            order = np.argsort(self.columns)
+            place = np.searchsorted(self.columns, decision.columns, sorter=order)
+            at = order[np.minimum(place, len(order) - 1)]
+            known = self.columns[at] == decision.columns
+            correction = np.where(known, self.correction[:, at], 0.0)
+        return decision.weighed(self.strength(len(decision.columns)), self.bias, correction)
+
+    def reindexed(self, positions: Integers, n_classes: int) -> Evidence:
+        """For more classes, of which those here have the positions given; new ones are left alone."""
+        bias, correction = np.zeros(n_classes), np.zeros((n_classes, len(self.columns)))
+        bias[positions], correction[positions] = self.bias, self.correction
+        return replace(self, bias=bias, correction=correction)
+
+
+def calibrate(
+    models: Trials,
+    smoothings: Sequence[Smoothing],
+    edges: Integers,
+    prior: Floats,
+    rule: Rule = "best",
+    fixed: bool = False,
+) -> tuple[Choice, Evidence] | None:
+    """Choose smoothing and number of features by the log-loss of weighed evidence, and learn the weights.
+
+    Parameters
+    ----------
+    models : Trials
+        What is fitted and tried on the folds.
+    smoothings : sequence of Smoothing
+        Candidates, from little to much.
+    edges : ndarray of shape (G,)
+        Where the bands of the ranking end: the numbers of features to choose from.
+    prior : ndarray of shape (C,)
+        The shares of the classes in the training rows.
+    rule : {"best", "one_se"}
+        The smallest number of features with the least log-loss, or within one standard error of it.
+    fixed : bool
+        Keep all bands: the number of features is given.
+
+    Returns
+    -------
+    (Choice, Evidence) or None
+        None where held-out rows are too few, or of too few classes, to learn from.
+    """
+    first = range(enough_folds(models, len(smoothings)))
+    rest = range(first.stop, len(models.held))
+    most = enough_rows(len(prior), len(models.held))
+    tried = list(zip(smoothings, models.held_out(edges, smoothings, most, first), strict=True))
+    problems = [_Bands.of(by_fold, edges, prior) for _, by_fold in tried]
+    if problems[0] is None:
+        return None
+    losses = [problem.loss() for problem in problems if problem is not None]
+    if len(smoothings) > 1:
+        for _ in range(STEPS_FURTHER):
+            last = tried[-1][0]
+            if int(np.argmin(losses)) != len(losses) - 1 or last.amount == 0:
+                break
+            further = Smoothing(FURTHER * last.amount, last.target)
+            (by_fold,) = models.held_out(edges, (further,), most, first)
+            problem = _Bands.of(by_fold, edges, prior)
+            assert problem is not None  # the rows are the same
+            tried.append((further, by_fold))
+            losses.append(problem.loss())
+    smoothing, by_fold = tried[int(np.argmin(losses))]
+    del tried, problems
+    if rest:
+        (others,) = models.held_out(edges, (smoothing,), most, rest)
+        by_fold = by_fold | others
+    bands = _Bands.of(by_fold, edges, prior)
+    if bands is None:
+        return None
+    path, fits = bands.path(smoothing, fixed)
+    best = path.best_position(rule, "log_loss")
+    size = int(path.sizes[best])
+    weights, bias = fits[best]
+    score = (float(path.mean_log_loss[best]), float(path.mean_accuracy[best]), float(path.n_rows.sum()))
+    evidence = Evidence.of_bands(edges[: len(weights)], weights, bias, score)
+    return Choice(smoothing, size, path), evidence
+
+
+@dataclass(frozen=True, eq=False)
+class _Bands:
+    """Held-out evidence of all folds, and the classes that can be learnt from it."""
+
+    sample: HeldOut
+    folds: Integers
+    edges: Integers
+    log_prior: Floats
+
+    @classmethod
+    def of(cls, by_fold: dict[int, HeldOut], edges: Integers, prior: Floats) -> _Bands | None:
+        if not by_fold:
+            return None
+        sample = HeldOut.joined(list(by_fold.values()))
+        folds = np.repeat(list(by_fold), [len(part) for part in by_fold.values()])
+        # Of a class with a single row nothing is known while that row is held out.
+        counts = np.bincount(sample.codes[sample.weights > 0], minlength=len(prior))
+        telling = (counts >= 2)[sample.codes] & (sample.weights > 0)
+        if (counts >= 2).sum() < 2 or telling.sum() < len(edges) + len(prior):
+            return None
+        with np.errstate(divide="ignore"):
+            log_prior = np.maximum(np.log(prior), np.log(np.finfo(np.float64).tiny))
+        return cls(sample.select(telling), folds[telling], edges, log_prior)
+
+    def loss(self) -> float:
+        """The mean log-loss of all bands, weighed."""
+        return self._fitted(len(self.edges), None).loss
+
+    def path(self, smoothing: Smoothing, fixed: bool) -> tuple[SelectionPath, list[tuple[Floats, Floats]]]:
+        """Log-loss and accuracy with the first 1, 2, ... bands, and the weights and biases of each."""
+        sizes = range(len(self.edges) if fixed else 1, len(self.edges) + 1)
+        numbers = np.unique(self.folds)
+        members = (self.folds == numbers[:, None]) * self.sample.weights
+        weight = members.sum(axis=1)
+        accuracy, log_loss = np.empty((2, len(numbers), len(sizes)))
+        fits: list[tuple[Floats, Floats]] = []
+        found: SharedWeights | None = None
+        for place, size in enumerate(sizes):
+            found = self._fitted(size, found)
+            log_p = found.log_posterior(self.sample.evidence[:, :, :size])
+            right, seen = log_p.argmax(axis=1) == self.sample.codes, _seen(log_p, self.sample.codes)
+            accuracy[:, place], log_loss[:, place] = members @ right / weight, -(members @ seen) / weight
+            fits.append((found.weights, found.bias - self.log_prior))
+        n_rows = weight**2 / (members**2).sum(axis=1)
+        edges = self.edges[np.array(sizes) - 1]
+        accuracy = np.clip(accuracy, 0.0, 1.0)
+        return SelectionPath(edges, accuracy, log_loss, weight, n_rows, smoothing), fits
+
+    def _fitted(self, size: int, before: SharedWeights | None) -> SharedWeights:
+        sample = self.sample
+        given = (sample.evidence[:, :, :size], sample.codes, sample.weights, self.log_prior)
+        return shared_weights(*given, start=before)
+
+
+def _seen(log_p: Floats, codes: Integers) -> Floats:
+    """The log probability of the class that each row has."""
+    return log_p[np.arange(len(codes)), codes]
+
+
+class Refinable(Trials, Protocol):
+    """Models of one plan of folds whose rows are in memory."""
+
+    def without(self, fold: int) -> Trials:
+        """The models of the same folds on the rows of all folds but one."""
+
+
+def refine(
+    models: Refinable, X: Matrix, decision: LinearDecision, choice: Choice, evidence: Evidence, prior: Floats
+) -> Evidence:
+    """Correct single features: conditional maximum entropy with a ridge around calibrated evidence.
+
+    The correction is fitted to rows whose evidence is out of fold, and judged on rows that neither the
+    correction nor that evidence has seen. Then evidence and correction get a weight each, and the classes
+    biases, again out of fold. Where the likelihood does not gain more than the number of these parameters,
+    the calibrated evidence is returned as it was.
+
+    Parameters
+    ----------
+    models : Refinable
+        What calibrated evidence was learnt from.
+    X : matrix of shape (N, D)
+        All the rows.
+    decision : LinearDecision
+        The generative decision, from all the rows.
+    choice : Choice
+        Smoothing and number of features.
+    evidence : Evidence
+        Calibrated.
+    prior : ndarray of shape (C,)
+        The shares of the classes in the training rows.
+
+    Returns
+    -------
+    Evidence
+        With a correction, if it pays.
+    """
+    problem = _Correction.of(models, X, decision, choice, evidence, prior)
+    return problem.solved()
+
+
+@dataclass(frozen=True, eq=False)
+class _Correction:
+    models: Refinable
+    evidence: Evidence
+    smoothing: Smoothing
+    #: Of calibrated evidence, the log prior included.
+    bias: Floats
+    columns: Integers
+    unit: Floats
+    rows: ScaledRows
+    held: dict[int, HeldOut]
+
+    @classmethod
+    def of(
+        cls,
+        models: Refinable,
+        X: Matrix,
+        decision: LinearDecision,
+        choice: Choice,
+        evidence: Evidence,
+        prior: Floats,
+    ) -> _Correction:
+        kept = np.flatnonzero(~decision.apart(is_sparse(X)))
+        plane, unit = _plane(decision, X, kept)
+        with np.errstate(divide="ignore"):
+            bias = evidence.bias + np.maximum(np.log(prior), np.log(np.finfo(np.float64).tiny))
+        (held,) = models.held_out(evidence.edges, (choice.smoothing,), ALL_ROWS)
+        given = (evidence, choice.smoothing, bias, decision.columns[kept], unit)
+        return cls(models, *given, ScaledRows.of(plane, unit), held)
+
+    def solved(self) -> Evidence:
+        """Calibrated evidence, corrected where that pays."""
+        if not len(self.columns):
+            return self.evidence
+        (share, ridge), corrections, last = self._chosen()
+        held = HeldOut.joined([self.held[fold] for fold in corrections])
+        tensor = self._mixing(held, corrections)
+        mixed = self._mixed(tensor, held)
+        before, after = log_posterior(tensor[:, :, 0]), mixed.log_posterior(tensor)
+        gain = held.weights @ (_seen(after, held.codes) - _seen(before, held.codes))
+        if not mixed.weights[1] > 0 or gain <= len(self.bias) + 1:
+            return self.evidence
+        final = self._fitted(held, share, ridge, last)
+        of_evidence, of_correction = mixed.weights
+        total = of_evidence * self.bias + of_correction * (final[-1] + self._base(share)) + mixed.bias
+        weight = held.weights.sum()
+        return replace(
+            self.evidence,
+            weights=of_evidence * self.evidence.weights,
+            bias=total - (self.bias - self.evidence.bias),
+            columns=self.columns,
+            correction=of_correction * (final[:-1] * self.unit[:, None]).T,
+            log_loss=float(-(held.weights @ _seen(after, held.codes)) / weight),
+            accuracy=float(held.weights @ (after.argmax(axis=1) == held.codes) / weight),
+            n_rows=float(weight**2 / (held.weights @ held.weights)),
+            ridge=ridge,
+        )
+
+    def _chosen(self) -> tuple[tuple[float, float], dict[int, Floats], Floats | None]:
+        """The best share and ridge on as many folds as tell them apart.
+
+        Also what they add to the scores of the held-out rows of every fold, and the last correction.
+        """
+        numbers = list(self.held)
+        rows_held = np.cumsum([len(part) for part in self.held.values()])
+        enough = min(int(np.searchsorted(rows_held, ENOUGH_TO_COMPARE)) + 1, len(numbers))
+        first, rest = numbers[:enough], numbers[enough:]
+        tried: list[dict[int, Floats]] = [{} for _ in TRIED]
+        for fold in first:
+            nested, found, before = self._nested(fold), None, None
+            for place, (share, ridge) in enumerate(TRIED):
+                # Never from the correction of another fold, which has seen the rows that this one holds out.
+                found = self._fitted(nested, share, ridge, found if share == before else None)
+                tried[place][fold], before = self._added(found, share, fold), share
+        held = HeldOut.joined([self.held[fold] for fold in first])
+        losses = [self._mixed(self._mixing(held, by_fold), held).loss for by_fold in tried]
+        best = int(np.argmin(losses))
+        (share, ridge), chosen = TRIED[best], tried[best]
+        for fold in rest:
+            found = self._fitted(self._nested(fold), share, ridge, None)
+            chosen[fold] = self._added(found, share, fold)
+        return (share, ridge), chosen, found
+
+    def _nested(self, fold: int) -> HeldOut:
+        """Evidence of the rows of all other folds, from models that have seen neither them nor this fold."""
+        (held,) = self.models.without(fold).held_out(self.evidence.edges, (self.smoothing,), ALL_ROWS)
+        return HeldOut.joined(list(held.values()))
+
+    def _scores(self, held: HeldOut) -> Floats:
+        return np.asarray(held.evidence @ self.evidence.weights) + self.bias
+
+    def _base(self, share: float) -> Floats:
+        """What a correction counts from, besides its share of the evidence: the log prior, if it has none."""
+        return np.zeros(len(self.bias)) if share else self.bias - self.evidence.bias
+
+    def _fitted(self, held: HeldOut, share: float, ridge: float, start: Floats | None) -> Floats:
+        """The correction that some rows ask for."""
+        offset = share * self._scores(held) if share else np.tile(self._base(share), (len(held), 1))
+        return correct(self.rows.rows(held.rows), held.codes, held.weights, offset, ridge, start)
+
+    def _added(self, correction: Floats, share: float, fold: int) -> Floats:
+        """What a correction says of the held-out rows of a fold, shape (n, C)."""
+        return self.rows.rows(self.held[fold].rows).scores(correction) + self._base(share)
+
+    def _mixing(self, held: HeldOut, corrections: dict[int, Floats]) -> Floats:
+        """The scores of evidence and those of its correction, shape (n, C, 2)."""
+        return np.stack([self._scores(held), np.concatenate(list(corrections.values()))], axis=2)
+
+    def _mixed(self, tensor: Floats, held: HeldOut) -> SharedWeights:
+        """A weight for the evidence and one for its correction, and a bias for each class."""
+        return shared_weights(tensor, held.codes, held.weights, np.zeros(tensor.shape[1]))
+
+
+def _plane(decision: LinearDecision, X: Matrix, kept: Integers) -> tuple[Matrix, Floats]:
+    """The first statistic of some kept features, and the units in which a correction of each costs the same.
+
+    Measurements count in deviations. Counts have one unit, and those that are rarely above 0 count more, as
+    in tf-idf: by ``1 - log p``, with p the share of cells that are not 0. Rows have length 1 on average.
+    """
+    values = X[:, decision.columns[kept]]
+    if is_sparse(values):
+        plane = decision.family.statistics(values.astype(np.float64))[0].tocsr()
+        share = np.bincount(plane.indices, minlength=plane.shape[1]) / max(plane.shape[0], 1)
+        square = np.asarray(plane.power(2).mean(axis=0)).ravel()
+    else:
+        values = np.asarray(values, dtype=np.float64)
+        missing = np.isnan(values)
+        shifted = np.where(missing, 0.5, values - decision.origin[kept])
+        plane = np.where(missing, 0.0, decision.family.statistics(shifted)[0])
+        share, square = (plane != 0).mean(axis=0), (plane**2).mean(axis=0)
+    if decision.family.translates:
+        mean = np.asarray(plane.mean(axis=0)).ravel()
+        square = np.maximum(square - mean**2, 1e-12 * square)
+        unit = 1.0 / np.sqrt(np.where(square > 0, square, 1.0))
+    else:
+        unit = 1.0 - np.log(np.where(share > 0, share, 1.0))
+    length = np.sqrt(float(unit**2 @ square))
+    return plane, unit / (length if length > 0 else 1.0)

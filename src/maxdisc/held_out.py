@@ -1,0 +1,147 @@
+"""Evidence out of fold: what models say, band by band, of rows they were not made from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maxdisc.decision import LinearDecision
+from maxdisc.matrices import Floats, Integers, Matrix
+from maxdisc.rows import row_hashes
+
+#: So many numbers (rows times classes) settle the few dozen parameters that are fitted to evidence.
+ENOUGH_SCORES = 2**17
+#: More bands have not been better.
+MOST_BANDS = 6
+
+
+def band_edges(n_features: int) -> Integers:
+    """Where bands of features end: at powers of their number, from its cube root to all of them.
+
+    Parameters
+    ----------
+    n_features : int
+        D, how many features are ranked.
+
+    Returns
+    -------
+    ndarray of shape (G,)
+        At most six numbers, increasing; the last is D.
+
+    Examples
+    --------
+    >>> from maxdisc.held_out import band_edges
+    >>> band_edges(10_000)
+    array([   22,    74,   251,   858,  2929, 10000])
+    >>> band_edges(2)
+    array([1, 2])
+    """
+    powers = np.linspace(1 / 3, 1.0, MOST_BANDS)
+    return np.unique(np.round(float(n_features) ** powers).astype(np.intp))
+
+
+def enough_rows(n_classes: int, n_folds: int = 1) -> int:
+    """How many held-out rows of a fold are looked at, if there are more."""
+    return -(-max(ENOUGH_SCORES // n_classes, 1000) // max(n_folds, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """The evidence of some held-out rows of one fold; that of two batches adds, which puts them together.
+
+    Parameters
+    ----------
+    evidence : ndarray of shape (n, C, G)
+        Of each band of features for each class.
+    codes : ndarray of shape (n,)
+        The classes of the rows.
+    weights : ndarray of shape (n,)
+        Their weights.
+    rows : ndarray of shape (n,)
+        Their numbers in the batch that they came with.
+    hashes : ndarray of shape (n,)
+        Of their content, by which they were sampled; empty where all were taken.
+    most : int
+        More rows than this are sampled: those with the smallest hashes, so that neither the order of rows nor
+        the batches matter.
+    """
+
+    evidence: Floats
+    codes: Integers
+    weights: Floats
+    rows: Integers
+    hashes: npt.NDArray[np.uint64]
+    most: int
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __add__(self, other: HeldOut) -> HeldOut:
+        return HeldOut.joined([self, other]).sampled()
+
+    def sampled(self) -> HeldOut:
+        """Without the rows that are too many."""
+        if not len(self.hashes):
+            return self
+        kept = smallest(self.hashes, self.most)
+        return self if len(kept) == len(self) else self.select(kept)
+
+    def select(self, kept: Integers | npt.NDArray[np.bool_]) -> HeldOut:
+        """Some of the rows."""
+        hashes = self.hashes[kept] if len(self.hashes) else self.hashes
+        parts = (self.evidence[kept], self.codes[kept], self.weights[kept], self.rows[kept])
+        return HeldOut(*parts, hashes, self.most)
+
+    @classmethod
+    def joined(cls, parts: Sequence[HeldOut]) -> HeldOut:
+        """The rows of several, one after the other."""
+        return cls(
+            np.concatenate([p.evidence for p in parts]),
+            np.concatenate([p.codes for p in parts]),
+            np.concatenate([p.weights for p in parts]),
+            np.concatenate([p.rows for p in parts]),
+            np.concatenate([p.hashes for p in parts]),
+            parts[0].most,
+        )
+
+
+def smallest(hashes: npt.NDArray[np.uint64], most: int) -> Integers:
+    """Where the smallest hashes are, ``most`` of them, and all that equal the last."""
+    if len(hashes) <= most:
+        return np.arange(len(hashes))
+    return np.flatnonzero(hashes <= np.partition(hashes, most - 1)[most - 1])
+
+
+@dataclass(frozen=True, eq=False)
+class BandTrial:
+    """A decision whose evidence is wanted, rather than what it gets right.
+
+    Parameters
+    ----------
+    decision : LinearDecision
+        Of the training rows of a fold.
+    most : int
+        How many rows to sample, if there are more.
+    """
+
+    decision: LinearDecision
+    most: int
+
+    def swept(
+        self, X: Matrix, labels: npt.NDArray[Any], weights: Floats, sizes: Integers, rows: Integers
+    ) -> HeldOut:
+        """The evidence of bands that end at ``sizes``."""
+        hashes = row_hashes(X[rows])
+        kept = smallest(hashes, self.most)
+        rows, hashes = rows[kept], hashes[kept]
+        codes = labels[rows]
+        weights = weights[rows]
+        if codes.ndim == 2:
+            # A row that belongs to several classes counts for the one it belongs to most.
+            weights, codes = weights * codes.max(axis=1), codes.argmax(axis=1)
+        evidence = self.decision.by_bands(X[rows], sizes)
+        return HeldOut(evidence, codes.astype(np.intp), weights, rows, hashes, self.most)
