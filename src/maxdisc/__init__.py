@@ -10,12 +10,14 @@ if TYPE_CHECKING:
     from maxdisc.artifact import ModelFileError, load, save
     from maxdisc.classifier import MaxDiscClassifier
     from maxdisc.discriminative import DiscriminativeMaxEnt
+    from maxdisc.search import MaxDiscSearchCV
     from maxdisc.text import TermFrequencyVectorizer
 
 # Names are resolved when first used, so that ``import maxdisc`` costs nothing.
 _HOMES = {
     "DiscriminativeMaxEnt": "maxdisc.discriminative",
     "MaxDiscClassifier": "maxdisc.classifier",
+    "MaxDiscSearchCV": "maxdisc.search",
     "TermFrequencyVectorizer": "maxdisc.text",
     "ModelFileError": "maxdisc.artifact",
     "load": "maxdisc.artifact",
@@ -25,6 +27,7 @@ _HOMES = {
 __all__ = [
     "DiscriminativeMaxEnt",
     "MaxDiscClassifier",
+    "MaxDiscSearchCV",
     "ModelFileError",
     "TermFrequencyVectorizer",
     "__version__",

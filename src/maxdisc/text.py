@@ -16,11 +16,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from sklearn.utils.validation import check_is_fitted
 
-from maxdisc.matrices import Booleans, Integers, Matrix, blocks, with_data
+from maxdisc.matrices import Booleans, Integers, Matrix
 from maxdisc.parameters import require_one_of
+from maxdisc.scaling import SCALES, scaled_counts
 from maxdisc.words import Counts, Terms, WordRule, count_words, stacked
-
-SCALES = ("length", "log", "frequency", None)
 
 
 class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
@@ -288,16 +287,7 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
         X = stacked(counts, columns, len(self.terms_), dtype)
         if self.scale is None:
             return X
-        if self.scale == "log":
-            X = with_data(X, np.log1p(X.data))
-            length = np.sqrt(np.asarray(with_data(X, X.data**2).sum(axis=1)).ravel())
-        else:
-            length = np.asarray(X.sum(axis=1)).ravel()
-        target = 1.0 if self.scale == "frequency" else self.mean_length_
-        factor, stored = target / np.where(length > 0, length, 1.0), np.diff(X.indptr)
-        for rows in blocks(X.shape[0], 1 + X.nnz // max(X.shape[0], 1)):
-            X.data[X.indptr[rows.start] : X.indptr[rows.stop]] *= np.repeat(factor[rows], stored[rows])
-        return X
+        return scaled_counts(X, self.scale, self.mean_length_)
 
     # ------------------------------------------------------------------ names
 

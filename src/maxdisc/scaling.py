@@ -1,0 +1,117 @@
+"""Counts, scaled so that long rows are not louder than short ones."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from maxdisc.matrices import Matrix, blocks, is_sparse, with_data
+from maxdisc.parameters import require_one_of
+
+SCALES = ("length", "log", "frequency", None)
+
+
+def scaled_counts(X: Matrix, scale: str, mean_length: float) -> Matrix:
+    """Counts of shape (N, D), in CSR format and of floats, scaled; those of ``"length"`` where they are."""
+    if scale == "log":
+        X = with_data(X, np.log1p(X.data))
+        length = np.sqrt(np.asarray(with_data(X, X.data**2).sum(axis=1)).ravel())
+    else:
+        length = np.asarray(X.sum(axis=1)).ravel()
+    target = 1.0 if scale == "frequency" else mean_length
+    factor, stored = target / np.where(length > 0, length, 1.0), np.diff(X.indptr)
+    for rows in blocks(X.shape[0], 1 + X.nnz // max(X.shape[0], 1)):
+        X.data[X.indptr[rows.start] : X.indptr[rows.stop]] *= np.repeat(factor[rows], stored[rows])
+    return X
+
+
+class CountScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Scale the rows of a table of counts, as :class:`maxdisc.TermFrequencyVectorizer` scales documents.
+
+    Parameters
+    ----------
+    scale : {"length", "log", "frequency", None}, default="length"
+        ``"length"``: each row is scaled to the mean sum of the training rows. ``"log"``: logs of one plus the
+        counts, each row a vector whose Euclidean length is that mean. ``"frequency"``: shares of a row's sum.
+        ``None``: the counts.
+
+    Attributes
+    ----------
+    mean_length_ : float
+        Mean sum of the training rows.
+    n_features_in_ : int
+        D, the number of features seen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.scaling import CountScaler
+    >>> CountScaler().fit_transform(np.array([[3, 1], [0, 2]])).toarray()
+    array([[2.25, 0.75],
+           [0.  , 3.  ]])
+    """
+
+    mean_length_: float
+
+    def __init__(self, scale: str | None = "length") -> None:
+        self.scale = scale
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002  # for scikit-learn's pipelines
+        """Learn the mean sum of rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (N, D)
+            Counts, none negative.
+        y : ignored
+            For scikit-learn's pipelines.
+
+        Returns
+        -------
+        CountScaler
+            This scaler, fitted.
+        """
+        require_one_of("scale", self.scale, SCALES)
+        counts = self._counts(X, reset=True)
+        self.mean_length_ = float(counts.sum()) / counts.shape[0]
+        return self
+
+    def transform(self, X: Any) -> Matrix:
+        """Scale the rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (N, D)
+            Counts, none negative.
+
+        Returns
+        -------
+        csr_array of shape (N, D)
+            Scaled.
+        """
+        check_is_fitted(self)
+        counts = self._counts(X, reset=False)
+        return counts if self.scale is None else scaled_counts(counts, self.scale, self.mean_length_)
+
+    def _counts(self, X: Any, reset: bool) -> Matrix:
+        """A copy of the counts, sparse."""
+        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
+        counts = sp.csr_array(X, copy=True) if is_sparse(X) else sp.csr_array(np.asarray(X))
+        if counts.nnz and counts.data.min() < 0:
+            first = int(np.argmax(counts.data < 0))
+            row = int(np.searchsorted(counts.indptr, first, side="right")) - 1
+            raise ValueError(
+                f"counts must not be negative: row {row}, column {counts.indices[first]} has "
+                f"{counts.data[first]:g}. (Negative values in data passed to CountScaler.)"
+            )
+        return counts
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        return tags

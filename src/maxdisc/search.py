@@ -1,0 +1,275 @@
+"""Several models tried on the same folds, and the best of them kept."""
+
+from __future__ import annotations
+
+import copy
+import numbers
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from maxdisc.classifier import MaxDiscClassifier
+from maxdisc.matrices import Floats, Matrix, is_sparse
+from maxdisc.parameters import require_labels
+from maxdisc.scaling import CountScaler
+from maxdisc.text import TermFrequencyVectorizer
+
+#: What is tried for text and other sparse counts, simplest first. Refined evidence falls back to calibrated.
+FOR_TEXT: tuple[dict[str, Any], ...] = (
+    {"scale": "length", "evidence": "calibrated"},
+    {"scale": "log", "evidence": "refined"},
+)
+#: What is tried for tables of measurements.
+FOR_TABLES: tuple[dict[str, Any], ...] = (
+    {"evidence": "refined"},
+    {"structure": "joint", "evidence": "refined"},
+)
+#: A simpler model is taken if its log-loss is at most this share higher.
+TIE = 0.005
+
+
+class MaxDiscSearchCV(ClassifierMixin, BaseEstimator):
+    """Choose among families, scales, structures and kinds of evidence without looking at test data.
+
+    Each candidate is fitted once, on all the rows; in doing so it chooses its own number of features,
+    smoothing and weights of evidence on the folds, and tells the log-loss of rows that were held out. All are
+    given the same folds. The one with the least held-out log-loss is kept as it is, so nothing is fitted
+    again; of candidates that are as good to half a per cent, the one named first.
+
+    Parameters
+    ----------
+    candidates : "auto" or sequence of dict, default="auto"
+        Parameters of :class:`MaxDiscClassifier`, and ``scale`` for counts: see
+        :class:`maxdisc.scaling.CountScaler`. "auto" tries two models of counts for documents and for sparse
+        data that are not negative, and independent and joint densities for tables. List simple ones first.
+    vectorizer : TermFrequencyVectorizer, optional
+        How the words of documents are counted; its ``scale`` does not matter.
+    cv : int, splitter, iterable of splits, "holdout" or "hash", default=5
+        The folds, as for :class:`MaxDiscClassifier`.
+    random_state : int, RandomState or None, default=None
+        If given, rows are shuffled before they are dealt out.
+    verbose : int, default=0
+        If positive, says how each candidate did.
+
+    Attributes
+    ----------
+    best_estimator_ : MaxDiscClassifier or Pipeline
+        The model: a classifier, behind the scaling of counts or the counting of words where there is one.
+    best_classifier_ : MaxDiscClassifier
+        The classifier alone.
+    best_params_ : dict
+        The candidate.
+    best_index_ : int
+        Its place in the list.
+    best_score_ : float
+        Minus its log-loss on held-out rows.
+    cv_results_ : dict of str to list
+        ``params``, ``log_loss``, ``accuracy``, ``n_selected`` and ``seconds`` of each candidate that was
+        fitted. A calibrated candidate whose refined sibling is listed too is not: refined evidence starts
+        from calibrated evidence and stays with it where corrections do not pay.
+    classes_ : ndarray of shape (C,)
+        The labels.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from maxdisc import MaxDiscSearchCV
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> search = MaxDiscSearchCV().fit(X[:300], y[:300])
+    >>> search.score(X[300:], y[300:]) > 0.95
+    True
+    """
+
+    classes_: npt.NDArray[np.generic]
+    best_estimator_: Any
+    best_classifier_: MaxDiscClassifier
+
+    def __init__(
+        self,
+        candidates: str | Sequence[Mapping[str, Any]] = "auto",
+        vectorizer: TermFrequencyVectorizer | None = None,
+        cv: Any = 5,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.candidates = candidates
+        self.vectorizer = vectorizer
+        self.cv = cv
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None, groups: Any = None) -> Self:
+        """Fit every candidate, and keep the best.
+
+        Parameters
+        ----------
+        X : sequence of str, array-like, frame or sparse matrix of shape (N, D)
+            Documents, or rows of numbers; where a candidate has a ``scale``, they are counts.
+        y : array-like of shape (N,)
+            Labels.
+        sample_weight : array-like of shape (N,), optional
+            Row weights.
+        groups : array-like of shape (N,), optional
+            Rows of one group stay in one fold.
+
+        Returns
+        -------
+        MaxDiscSearchCV
+            This search, fitted.
+        """
+        require_labels(y)
+        words: TermFrequencyVectorizer | None = None
+        if _is_text(X):
+            words = TermFrequencyVectorizer() if self.vectorizer is None else clone(self.vectorizer)
+            words.set_params(scale=None)
+            X = words.fit_transform(X)
+        listed = self._listed(X, words is not None)
+        splits = _same_for_all(self.cv, X, y, groups)
+        seed = self.random_state
+        if seed is not None and not isinstance(seed, numbers.Integral):
+            seed = int(check_random_state(seed).randint(2**31))
+        results: dict[str, list[Any]] = {
+            name: [] for name in ("params", "log_loss", "accuracy", "n_selected", "seconds")
+        }
+        fitted: list[tuple[Any, MaxDiscClassifier]] = []
+        for candidate in listed:
+            start = time.perf_counter()
+            parameters = {"random_state": seed, **candidate}
+            front = self._front(words, X, parameters.pop("scale", None), "scale" in candidate)
+            classifier = MaxDiscClassifier(**{"cv": splits, **parameters})
+            rows = X if front is None else front.transform(X) if isinstance(front, CountScaler) else front[1]
+            classifier.fit(rows, y, sample_weight, groups)
+            loss, accuracy = _held_out(classifier)
+            for name, value in zip(
+                results,
+                (dict(candidate), loss, accuracy, classifier.n_selected_, time.perf_counter() - start),
+                strict=True,
+            ):
+                results[name].append(value)
+            fitted.append((front, classifier))
+            if self.verbose:
+                told = f"held-out log-loss {loss:.4f}, accuracy {accuracy:.4f}"
+                print(f"maxdisc: {candidate}: {told}, {classifier.n_selected_} features", flush=True)
+        losses = np.array(results["log_loss"])
+        best = int(np.argmax(losses <= losses.min() * (1 + TIE) + 1e-12))
+        front, classifier = fitted[best]
+        self.cv_results_, self.best_index_ = results, best
+        self.best_params_, self.best_score_ = results["params"][best], -float(losses[best])
+        self.best_classifier_, self.classes_ = classifier, classifier.classes_
+        step = front[0] if isinstance(front, tuple) else front
+        name = "words" if isinstance(step, TermFrequencyVectorizer) else "scale"
+        self.best_estimator_ = (
+            classifier if step is None else Pipeline([(name, step), ("classify", classifier)])
+        )
+        self.__dict__.pop("n_features_in_", None)
+        self.__dict__.pop("feature_names_in_", None)
+        if words is None:
+            first = classifier if step is None else step
+            self.n_features_in_ = first.n_features_in_
+            if hasattr(first, "feature_names_in_"):
+                self.feature_names_in_ = first.feature_names_in_
+        return self
+
+    def _listed(self, X: Matrix, text: bool) -> list[dict[str, Any]]:
+        """The candidates; those that a refined sibling stands for are left out."""
+        given = self.candidates
+        if isinstance(given, str):
+            if given != "auto":
+                raise ValueError(f"candidates must be 'auto' or a list of parameters, got {given!r}.")
+            counts = text or (is_sparse(X) and (X.nnz == 0 or X.data.min() >= 0))
+            given = FOR_TEXT if counts else FOR_TABLES
+        listed = [dict(candidate) for candidate in given]
+        if not listed:
+            raise ValueError("candidates are empty: name at least one model.")
+        known = {*MaxDiscClassifier().get_params(deep=False), "scale"}
+        for candidate in listed:
+            unknown = sorted(candidate.keys() - known)
+            if unknown:
+                raise ValueError(f"a candidate has a parameter that MaxDiscClassifier lacks: {unknown[0]!r}.")
+        usual = {"evidence": MaxDiscClassifier().evidence}
+        refined = [
+            {**c, "evidence": "calibrated"} for c in listed if c.get("evidence", "calibrated") == "refined"
+        ]
+        return [c for c in listed if {**usual, **c} not in refined]
+
+    def _front(
+        self, words: TermFrequencyVectorizer | None, X: Matrix, scale: str | None, scales: bool
+    ) -> Any:
+        """What stands before a classifier: nothing, a scaler, or a vectorizer and its scaled counts."""
+        if words is None:
+            return CountScaler(scale).fit(X) if scales else None
+        vectorizer = copy.copy(words).set_params(scale=scale)
+        return vectorizer, CountScaler(scale).fit(X).transform(X)
+
+    def _best(self) -> Any:
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_
+
+    def _rows(self, X: Any) -> Any:
+        """What the classifier alone is given."""
+        best = self._best()
+        return best[:-1].transform(X) if isinstance(best, Pipeline) else X
+
+    def predict(self, X: Any) -> npt.NDArray[np.generic]:
+        """The most probable label of each row, shape (N,)."""
+        return np.asarray(self._best().predict(X))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Posterior probabilities, shape (N, C)."""
+        return np.asarray(self._best().predict_proba(X))
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Log of the posterior probabilities, shape (N, C)."""
+        return np.asarray(self._best().predict_log_proba(X))
+
+    def explain(self, X: Any) -> Any:
+        """Take the scores of some rows apart: see :meth:`MaxDiscClassifier.explain`."""
+        explanation = self.best_classifier_.explain(self._rows(X))
+        if isinstance(self.best_estimator_, Pipeline):
+            names = self.best_estimator_[0].get_feature_names_out()
+            return replace(explanation, names=names[self.best_classifier_.decision_.columns])
+        return explanation
+
+    def transform(self, X: Any) -> Matrix:
+        """The features that the best model keeps, in its scale."""
+        return self.best_classifier_.transform(self._rows(X))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def _is_text(X: Any) -> bool:
+    """Whether these are documents rather than rows of numbers."""
+    if is_sparse(X) or getattr(X, "ndim", 1) != 1 or isinstance(X, str) or not hasattr(X, "__len__"):
+        return False
+    return len(X) > 0 and all(isinstance(document, str | bytes) for document in list(X[:1]))
+
+
+def _same_for_all(cv: Any, X: Any, y: Any, groups: Any) -> Any:
+    """Folds, with the splits of a splitter or a generator made once."""
+    if hasattr(cv, "split") and not isinstance(cv, str):
+        return list(cv.split(X, y, groups))
+    return list(cv) if hasattr(cv, "__next__") else cv
+
+
+def _held_out(classifier: MaxDiscClassifier) -> tuple[float, float]:
+    """Log-loss and accuracy on held-out rows."""
+    evidence, path = classifier.evidence_, classifier.path_
+    if evidence is not None:
+        return float(evidence.log_loss), float(evidence.accuracy)
+    if path is None:
+        raise ValueError("a candidate has nothing to choose, so that it was not tried on the folds.")
+    at = int(np.searchsorted(path.sizes, classifier.n_selected_))
+    at = min(at, len(path.sizes) - 1)
+    return float(path.mean_log_loss[at]), float(path.mean_accuracy[at])
