@@ -25,6 +25,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from maxdisc.averaged_folds import AveragedModels, averaged_sizes
+from maxdisc.averaging import AveragedDecision, AveragedEvidence
 from maxdisc.decision import LinearDecision, Reorder, ranked_decision
 from maxdisc.densities import class_prior, density_blocks
 from maxdisc.divergences import Divergence, FeatureRanking, find_divergence
@@ -54,7 +56,7 @@ from maxdisc.smoothing import Smoothing
 from maxdisc.sparse_folds import SparseFoldModels, suits
 from maxdisc.support import Support
 
-Decision: TypeAlias = LinearDecision | JointDecision
+Decision: TypeAlias = LinearDecision | JointDecision | AveragedDecision
 
 # What scikit-learn's validation is to let through; ranges are checked, by column, by the family.
 _NUMBERS: dict[str, Any] = {
@@ -87,8 +89,12 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         Features are independent within a class, or their means and covariances are constrained together (then
         the family is Gaussian): see :class:`maxdisc.joint.Joint`. What a joint density leaves open is chosen
         on the folds, with the number of features.
-    evidence : {"raw"}, default="raw"
-        The features' log densities count as they are.
+    evidence : {"raw", "calibrated", "refined"}, default="raw"
+        "raw": the features' log densities count as they are, and one model is chosen. Of joint densities
+        only: "calibrated" averages over all transforms, shrinkages and sizes that are open, each with the
+        trust that its held-out log-loss asks for (see
+        :meth:`maxdisc.averaged_folds.AveragedModels.average`); "refined" has conditional maximum-entropy
+        models of the same features among them.
     smoothing : "auto", float or Smoothing, default="auto"
         Pseudo-rows given to each class, in non-zero cells; see :class:`maxdisc.smoothing.Smoothing`. "auto"
         chooses on the folds among ``family.smoothings``.
@@ -139,12 +145,16 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         Held-out accuracy and log-loss for each number of features; None if nothing had to be chosen.
     moments_ : ClassMoments
         All that was learnt from the data.
-    decision_ : LinearDecision or JointDecision
+    decision_ : LinearDecision, JointDecision or AveragedDecision
         The Bayes decision on the kept features.
     families_ : list of (Family, slice)
         The families and the columns they describe.
     joint_ : Joint or None
-        The joint densities with all that was chosen; None for independent features.
+        The joint densities with all that was chosen, or the best of those averaged; None for independent
+        features.
+    evidence_ : AveragedEvidence or None
+        Which joint models were averaged, and how good the average was on held-out rows; None for raw
+        evidence.
 
     Examples
     --------
@@ -164,6 +174,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     smoothing_: Smoothing
     n_selected_: int
     joint_: Joint | None
+    evidence_: AveragedEvidence | None
     _moments: ClassMoments | None
     _model_now: tuple[FeatureRanking, Decision] | None
     _settings: tuple[Floats | None, Divergence]
@@ -403,10 +414,28 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
                 f"a joint density of {size} features is too large for these rows: at most {models.largest}; "
                 "give n_features, or structure='independent'."
             )
-        if plans:
-            choice = models.choose(np.array([size]) if size else models.sizes, cast(Rule, self.rule))
+        rule, average = cast(Rule, self.rule), None
+        if self.evidence != "raw":
+            sizes = np.array([size]) if size else averaged_sizes(models.largest)
+            average = AveragedModels(models, sizes, self.evidence == "refined").average(rule)
+            if average is None:
+                warnings.warn(
+                    f"evidence={self.evidence!r} needs held-out rows that tell models apart, of classes that "
+                    "are also trained on, and there are none: the densities count as they are, as with "
+                    "evidence='raw'.",
+                    UserWarning,
+                    stacklevel=5,
+                )
+        model: tuple[FeatureRanking, Decision]
+        if average is not None:
+            model, joint = (average.ranking, average.decision), average.joint
+            choice = JointChoice(joint, len(average.decision.columns), average.path)
         else:
-            choice = JointChoice(joint, size or models.largest)
+            if plans and not (size and joint.settled):
+                choice = models.choose(np.array([size]) if size else models.sizes, rule)
+            else:
+                choice = JointChoice(joint, size or models.largest)
+            model = models.model(choice)
         return self._set(
             family,
             classes,
@@ -415,8 +444,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             Choice(smoothing or POOLED, choice.size, choice.path),
             moments.n_features,
             moments,
-            models.model(choice),
+            model,
             choice.joint,
+            None if average is None else average.evidence,
         )
 
     def _usual(self, family: Family, n_features: int) -> Choice:
@@ -473,6 +503,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         moments: ClassMoments | None,
         model: tuple[FeatureRanking, Decision] | None = None,
         joint: Joint | None = None,
+        evidence: AveragedEvidence | None = None,
     ) -> Self:
         """Everything that fitting leaves behind, names aside; a model file brings the model with it."""
         self._settings = settings
@@ -486,6 +517,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         self.path_ = choice.path
         self._model_now = model
         self.joint_ = joint
+        self.evidence_ = evidence
         return self
 
     @property
@@ -554,6 +586,12 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         """The Bayes decision on the kept features."""
         return self._model[1]
 
+    @property
+    def _density(self) -> LinearDecision | JointDecision:
+        """The decision that has densities: of an average, that of its best joint model."""
+        decision = self.decision_
+        return decision.density if isinstance(decision, AveragedDecision) else decision
+
     # ------------------------------------------------------------------ parameters and data
 
     def _check_parameters(self) -> None:
@@ -567,7 +605,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
                 raise ValueError(
                     "joint densities know what features share: use redundancy=0.0, or Joint(search='greedy')."
                 )
-        require_one_of("evidence", self.evidence, ("raw",))
+        require_one_of("evidence", self.evidence, ("raw", "calibrated", "refined"))
+        if self.evidence != "raw" and given_structure(self.structure) is None:
+            raise ValueError(f"evidence={self.evidence!r} is for joint densities: use structure='joint'.")
         require_one_of("rule", self.rule, ("best", "one_se"))
         given_redundancy(self.redundancy)
         require_one_of("unlabelled", self.unlabelled, (None,))
@@ -594,7 +634,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     def _must_choose(self) -> bool:
         joint = given_structure(self.structure)
         if joint is not None:
-            return self.n_features == "auto" or not joint.settled
+            return self.n_features == "auto" or not joint.settled or self.evidence != "raw"
         return self.n_features == "auto" or given_smoothing(self.smoothing) is None
 
     @property
@@ -688,6 +728,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     def score_samples(self, X: Any) -> Floats:
         """Log density of the kept features of each row under the mixture of all classes.
 
+        Of an average of joint models: under the best of them.
+
         Parameters
         ----------
         X : array-like, frame or sparse matrix of shape (N, D)
@@ -699,7 +741,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             Log density, or log probability for the families of counts; missing cells are integrated out.
         """
         X = self._rows(X)
-        return np.asarray(logsumexp(self.decision_.scores(X), axis=1) + self.decision_.log_base(X))
+        density = self._density
+        return np.asarray(logsumexp(density.scores(X), axis=1) + density.log_base(X))
 
     def explain(self, X: Any) -> Explanation:
         """Take the scores of some rows apart, feature by feature; memory grows with N x C x K.
@@ -753,8 +796,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         for block, densities in density_blocks(family, moments, self.smoothing_):
             drawn = family.sample(densities.natural[:, codes], rng) + densities.origin
             X[:, block] = np.where(densities.informative, drawn, densities.level)
-        if isinstance(self.decision_, JointDecision):
-            X[:, self.decision_.columns] = self.decision_.sample(codes, rng)
+        density = self._density
+        if isinstance(density, JointDecision):
+            X[:, density.columns] = density.sample(codes, rng)
         return X, self.classes_[codes]
 
     def _listed(self) -> str:
