@@ -208,7 +208,7 @@ class AveragedModels:
             yield from _conditional(z[:, :size], members.groups, weights, len(sample.center), ridges)
 
     def average(self, rule: Rule = "best") -> Average | None:
-        """Weigh all models on the folds, and average them, made from all the rows; None if nothing compares them.
+        """Weigh all models on the folds and average them, made from all rows; None if none can be compared.
 
         Each model has the trust that makes its pooled held-out log-loss least, and weighs as
         :func:`weights_of` says. If some may have a covariance for each class, the best of all is taken alone.

@@ -518,7 +518,7 @@ class JointSample:
             self.columns[:size],
             self.origin[:size],
             self.rate[:size],
-            self.center[:, :size],
+            np.ascontiguousarray(self.center[:, :size]),
             1 / shares,
             factor,
             self.log_prior,

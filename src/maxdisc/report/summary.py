@@ -116,6 +116,12 @@ def _kept(fitted: FittedModel, data: Data, path: Path | None) -> str:
         return f"{kept}, as it was told to."
     at = path.mean[path.sizes.index(path.chosen)] if path.chosen in path.sizes else max(path.mean)
     folds = counted(path.folds, "held-out fold")
+    if fitted.classifier.evidence_ is not None:
+        n_models = counted(len(fitted.classifier.evidence_.members), "joint model")
+        return (
+            f"{kept}, by an average of {n_models}, weighed by log-loss on {folds}; the accuracy there was "
+            f"{percent(fitted.classifier.evidence_.accuracy)}."
+        )
     if fitted.classifier.joint_ is not None:
         return f"{kept}, chosen by accuracy and log-loss on {folds}; the accuracy there was {percent(at)}."
     if fitted.classifier.rule == "one_se":
