@@ -25,6 +25,8 @@ from maxdisc.selection import Rule, SelectionPath
 RIDGES: tuple[float, ...] = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, np.inf)
 #: Ridges of the conditional models, on weights of features whose squares sum to about 1 in a row.
 CONDITIONAL_RIDGES: tuple[float, ...] = (0.3, 0.03, 0.003)
+#: To what tolerance they are solved on folds, where only their losses count, and on all rows.
+TOLERANCES = (1e-3, 1e-5)
 #: Conditional models have all features, and about so many.
 CONDITIONAL_SIZE = 300
 #: What scores are multiplied with; the one of least log-loss is taken.
@@ -205,7 +207,8 @@ class AveragedModels:
         weights = members.weights * self._rows_by_weight
         for size in dict.fromkeys(size for size, _ in wanted):
             ridges = [ridge for k, ridge in wanted if k == size]
-            yield from _conditional(z[:, :size], members.groups, weights, len(sample.center), ridges)
+            given = (z[:, :size], members.groups, weights, len(sample.center), ridges)
+            yield from _conditional(*given, TOLERANCES[fold is None])
 
     def average(self, rule: Rule = "best") -> Average | None:
         """Weigh all models on the folds and average them, made from all rows; None if none can be compared.
@@ -482,7 +485,7 @@ def _counts(scores: Floats, labels: npt.NDArray[Any], weights: Floats, trusts: S
 
 
 def _conditional(
-    z: Floats, codes: Integers, weights: Floats, n_classes: int, ridges: Sequence[float]
+    z: Floats, codes: Integers, weights: Floats, n_classes: int, ridges: Sequence[float], tol: float
 ) -> Iterator[tuple[Floats, Floats]]:
     """For each ridge the conditional model of z (n, K): weights (C, K), and biases beyond the log prior (C,).
 
@@ -505,7 +508,7 @@ def _conditional(
             examples = Examples(
                 SharedFeatures(features, len(present)), np.searchsorted(present, codes), weights
             )
-            found = fit_conditional(examples, Prior(ridge), start=start, tol=1e-5)
+            found = fit_conditional(examples, Prior(ridge), start=start, tol=tol)
             start = found.weights, found.bias
             out[present] = (found.weights @ back if n <= size else found.weights) / np.sqrt(size)
             beyond = found.bias - np.log(mass[present])
