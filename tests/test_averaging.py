@@ -246,10 +246,12 @@ def test_products_and_residuals_give_the_same_average(monkeypatch, evidence):
     X, y = noisy(8)
     model = averaged(X, y, evidence)
     monkeypatch.setattr("maxdisc.joint_folds.FEW_ROWS", 10)
-    other = averaged(X, y, evidence)
-    np.testing.assert_allclose(other.predict_proba(X), model.predict_proba(X), atol=1e-4)
-    assert other.evidence_.log_loss == pytest.approx(model.evidence_.log_loss, rel=1e-4)
-    assert other.evidence_.accuracy == pytest.approx(model.evidence_.accuracy)
+    for most in (2**25, 0):  # scores of held-out rows remembered, or computed again
+        monkeypatch.setattr("maxdisc.averaged_folds.MOST_SCORES", most)
+        other = averaged(X, y, evidence)
+        np.testing.assert_allclose(other.predict_proba(X), model.predict_proba(X), atol=2e-3)
+        assert other.evidence_.log_loss == pytest.approx(model.evidence_.log_loss, rel=1e-3)
+        assert other.evidence_.accuracy == pytest.approx(model.evidence_.accuracy)
 
 
 def test_sparse_rows_are_dense_rows():
@@ -325,7 +327,7 @@ def test_where_nothing_can_be_compared_evidence_is_raw_and_it_is_said(evidence):
     with pytest.warns(UserWarning, match="needs held-out rows that tell models apart") as caught:
         model = averaged(X, y, evidence, Joint(shrinkage=0.5, transform=None), n_features=2, cv=3)
     assert len(caught) == 1
-    assert caught[0].filename == __file__ or "classifier" not in caught[0].filename
+    assert caught[0].filename == __file__
     assert isinstance(model.decision_, JointDecision)
     assert model.evidence_ is None
     raw = averaged(X, y, "raw", Joint(shrinkage=0.5, transform=None), n_features=2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -35,6 +35,9 @@ TRUSTS: tuple[float, ...] = tuple(np.geomspace(0.002, 4, 24).tolist())
 SHARPNESS = 0.3
 #: Models that weigh less than this share of the heaviest are dropped.
 LEAST_WEIGHT = 1e-3
+
+#: Scores of all models on held-out rows are kept up to so many; beyond, a second pass computes them again.
+MOST_SCORES = 2**25
 
 #: A transform, and whether each class has a covariance of its own.
 Candidate = tuple[str | None, bool]
@@ -182,6 +185,15 @@ class AveragedModels:
         for w in _row_weights(self.models.rows):
             total, squares = total + float(w.sum()), squares + float(w @ w)
         return total / squares if squares > 0 else 1.0
+
+    @cached_property
+    def remembered(self) -> bool:
+        """Whether the scores of held-out rows are kept for the second pass."""
+        rows = self.models.rows
+        if not isinstance(rows, ArrayRows):
+            return False
+        n_held = sum(int(np.count_nonzero(rows.dealt(folds) >= 0)) for folds in self.models.fixed_plans)
+        return n_held * len(self.members) * rows.n_classes <= MOST_SCORES
 
     @cached_property
     def _views(self) -> dict[str | None, Rows]:
@@ -347,24 +359,12 @@ class _Trials:
 
     averaged: AveragedModels
     folds: Folds
-    #: Where rows are few: the scores (M, n, C) of held-out rows, their labels and weights.
+    #: If remembered: the scores (M, n, C) of held-out rows, their labels and weights.
     seen: list[tuple[Floats, npt.NDArray[Any], Floats]] = field(default_factory=list)
 
     @cached_property
     def samples(self) -> dict[Candidate, FoldSamples]:
         return self.averaged.samples(self.folds, int(self.averaged.sizes[-1]))
-
-    @cached_property
-    def _kept(self) -> dict[int, _Trial]:
-        """Trials that are made from products, for the second pass."""
-        return {}
-
-    def _trial(self, fold: int) -> _Trial:
-        if self.averaged.models.few_rows:
-            return _Trial(self, fold)
-        if fold not in self._kept:
-            self._kept[fold] = _Trial(self, fold)
-        return self._kept[fold]
 
     def trained(self, fold: int) -> bool:
         """Whether a fold has training rows."""
@@ -372,23 +372,21 @@ class _Trials:
 
     def sweeps(self, n_members: int) -> list[Sweep]:
         """What every model gets right, and its losses (trusts, members), fold by fold."""
-        found = self.averaged.models.rows.sweep(self._trial, np.arange(n_members), self.folds)
-        out = [s for fold, s in enumerate(found) if s.weight > 0 and self.trained(fold)]
-        if self.averaged.models.few_rows:
-            self.__dict__.pop("samples", None)
-        return out
+        return self._swept(lambda fold: _Trial(self, fold), n_members)
 
     def judged(self, shares: Floats) -> Sweep:
         """What the sum of all scores, each times its share, gets right."""
-        if self.averaged.models.few_rows:
-            total = Sweep.zero(1)
-            for scores, labels, weights in self.seen:
-                total = total + _counts(_weighted(scores, shares), labels, weights, (1.0,))
-            return total
-        sweep = self.averaged.models.rows.sweep(
-            lambda fold: replace(self._trial(fold), shares=shares), np.arange(1), self.folds
-        )
-        return sum((s for fold, s in enumerate(sweep) if self.trained(fold)), Sweep.zero(1))
+        if self.averaged.remembered:
+            parts = [_counts(_weighted(s, shares), labels, w, (1.0,)) for s, labels, w in self.seen]
+        else:
+            parts = self._swept(lambda fold: _Trial(self, fold, shares), 1)
+        return sum(parts, Sweep.zero(1))
+
+    def _swept(self, trial_of: Callable[[int], _Trial], n_models: int) -> list[Sweep]:
+        found = self.averaged.models.rows.sweep(trial_of, np.arange(n_models), self.folds)
+        out = [s for fold, s in enumerate(found) if s.weight > 0 and self.trained(fold)]
+        self.__dict__.pop("samples", None)  # large, and not needed beside those of other plans
+        return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -425,7 +423,7 @@ class _Trial:
                 total = total + _counts(_weighted(scores, self.shares), *given, (1.0,))
                 continue
             total = total + _counts(scores, *given, TRUSTS)
-            if few:
+            if averaged.remembered:
                 self.trials.seen.append((scores, *given))
         return total
 
