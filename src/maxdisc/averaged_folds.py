@@ -211,8 +211,11 @@ class AveragedModels:
     def conditional_fits(
         self, samples: FoldSamples, fold: int | None, sample: JointSample, candidate: Candidate
     ) -> Iterator[tuple[Floats, Floats]]:
-        """Weights (C, K) and biases (C,), beyond the log prior, of the conditional models of a candidate."""
-        wanted = self.conditional(candidate)
+        """Weights (C, K) and biases (C,), beyond the log prior, of the conditional models of a candidate.
+
+        Of those that have no more features than the sample.
+        """
+        wanted = [(k, ridge) for k, ridge in self.conditional(candidate) if k <= len(sample.columns)]
         if not wanted:
             return
         z, members = samples.training(fold, sample)
@@ -306,7 +309,7 @@ class AveragedModels:
             fits: dict[tuple[int, Shrinkage], tuple[Floats, Floats]] = {}
             if any(self.members[i].kind == "conditional" for i in here):
                 found = self.conditional_fits(samples, None, sample, candidate)
-                fits.update(zip(self.conditional(candidate), found, strict=True))
+                fits.update(zip(self.conditional(candidate), found, strict=False))
             for i in here:
                 member, share = self.members[i], weights[i] * trusts[i]
                 k = member.size
