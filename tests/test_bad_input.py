@@ -102,7 +102,7 @@ CASES = {
     ),
     "evidence": (
         lambda: MaxDiscClassifier(evidence="calibrated").fit(X, y),
-        "evidence='calibrated' is not available",
+        "evidence='calibrated' is for joint densities",
     ),
     "redundancy": (
         lambda: MaxDiscClassifier(redundancy=-0.5).fit(X, y),

@@ -403,6 +403,61 @@ JOINT_TENSORS = {
 }  # fmt: skip
 
 
+AVERAGED_TENSORS = {
+    "columns twice": ("decision.columns", lambda t: np.zeros_like(t), "does not keep the best"),
+    "columns of a form twice": ("form0.columns", lambda t: np.zeros_like(t), "average is none"),
+    "a column too high": ("form1.columns", put(0, 10**6), "average is none"),
+    "a column of the density too low": ("density.columns", put(0, -1), "average is none"),
+    "NaN": ("form0.weights", put((0, 0), np.nan), "NaN or an infinity"),
+    "an infinity": ("form1.baseline", put((0, 0), np.inf), "NaN or an infinity"),
+    "a class less": ("form0.weights", lambda t: t[1:], "of shape"),
+    "a feature less": ("form0.rate", lambda t: t[1:], "of shape"),
+    "a negative rate": ("form0.rate", lambda t: -t, "average is none"),
+    "a negative unit": ("form1.unit", lambda t: -t, "average is none"),
+    "a factor too long": ("density.factor", lambda t: 10 * t, "integrate to 1"),
+    "another prior": ("density.log_prior", lambda t: t - 1, "probabilities"),
+    "weights that do not sum to 1": ("evidence.weights", lambda t: 2 * t, "weights of its average"),
+    "a negative trust": ("evidence.trusts", lambda t: -t, "weights of its average"),
+    "a model less": ("evidence.trusts", lambda t: t[1:], "of shape"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AVERAGED_TENSORS)
+def test_wrong_tensors_of_averages_are_refused(tmp_path, name):
+    tensor, change, words = AVERAGED_TENSORS[name]
+    refused(tmp_path / "m", changed_tensor(tensor, change, FILES["averaged-refined"]), words)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"trust": 0.0}, "weights of its average"),
+        ({"trust": 1}, "average is"),
+        ({"trust": "1"}, "average is"),
+        ({"forms": 3}, "average is"),
+        ({"forms": -1}, "average is"),
+        ({"forms": True}, "average is"),
+        ({"forms": 1}, "tensors that no model has"),
+        ({"accuracy": 1.5}, "weights of its average"),
+        ({"n_rows": -1.0}, "weights of its average"),
+        ({"more": 1.0}, "are due"),
+    ],
+)
+def test_wrong_averages_are_refused(tmp_path, change, words):
+    document, tensors = parts(FILES["averaged-refined"])
+    document["model"]["fitted"]["average"] |= change
+    refused(tmp_path / "m", signed(document, tensors), words)
+
+
+def test_an_average_is_of_joint_densities_and_of_format_2(tmp_path):
+    document, tensors = parts(FILES["averaged-refined"])
+    document["format"] = 1
+    refused(tmp_path / "m", signed(document, tensors), "only files of format 2 have")
+    document, tensors = parts(FILES["averaged-refined"])
+    document["model"]["fitted"]["joint"] = None
+    refused(tmp_path / "m", signed(document, tensors), "is missing")
+
+
 @pytest.mark.parametrize("name", JOINT_TENSORS)
 def test_wrong_tensors_of_joint_densities_are_refused(tmp_path, name):
     tensor, change, words = JOINT_TENSORS[name]

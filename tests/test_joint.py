@@ -457,10 +457,10 @@ def test_fold_models_never_see_their_held_out_rows():
             rows, Joint(shrinkage=0.3, search="greedy", transform=None), js_gm, None, None, folds,
             ArrayRows(rows_of_training, codes, 3).moments(Gaussian())[0],
         )  # fmt: skip
-        from maxdisc.joint_folds import _Samples
+        from maxdisc.joint_folds import FoldSamples
 
         view = ArrayRows(rows_of_training, codes, 3)
-        return _Samples(models, view, folds[0], 6, False, None).of(0)[1].decision(6, 0.3)
+        return FoldSamples(models, view, folds[0], 6, False, None).of(0)[1].decision(6, 0.3)
 
     one, other = losses(X), losses(spoilt)
     np.testing.assert_array_equal(one.columns, other.columns)

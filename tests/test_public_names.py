@@ -35,6 +35,8 @@ PUBLIC = {
     ],
     "maxdisc.products": ["ClassProducts"],
     "maxdisc.joint": ["Joint", "JointDecision", "LogTransform", "forward_search"],
+    "maxdisc.averaging": ["AveragedDecision", "AveragedEvidence", "LinearForm"],
+    "maxdisc.averaged_folds": ["averaged_sizes", "weights_of"],
     "maxdisc.rows": ["ArrayRows", "BatchRows", "HashFolds"],
     "maxdisc.selection": ["SelectionPath", "size_grid"],
     "maxdisc.explain": ["Explanation"],

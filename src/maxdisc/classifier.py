@@ -25,6 +25,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from maxdisc.averaged_folds import AveragedModels, averaged_sizes
+from maxdisc.averaging import AveragedDecision, AveragedEvidence
 from maxdisc.decision import LinearDecision, Reorder, ranked_decision
 from maxdisc.densities import class_prior, density_blocks
 from maxdisc.divergences import Divergence, FeatureRanking, find_divergence
@@ -56,7 +58,7 @@ from maxdisc.smoothing import Smoothing
 from maxdisc.sparse_folds import SparseFoldModels, suits
 from maxdisc.support import Support
 
-Decision: TypeAlias = LinearDecision | JointDecision
+Decision: TypeAlias = LinearDecision | JointDecision | AveragedDecision
 
 # What scikit-learn's validation is to let through; ranges are checked, by column, by the family.
 _NUMBERS: dict[str, Any] = {
@@ -94,7 +96,10 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         "calibrated": the ranking is cut into bands, and each band's evidence gets a weight, and each class a
         bias, learnt on held-out rows: probabilities can then be trusted. "refined": single features are
         corrected as well, by conditional maximum entropy around the calibrated model; this takes longer, and
-        needs the rows in memory and three folds. See :mod:`maxdisc.evidence`.
+        needs the rows in memory and three folds. See :mod:`maxdisc.evidence`. Of joint densities, "raw"
+        picks one; "calibrated" averages over all transforms, shrinkages and sizes that are open, each with
+        the trust that its held-out log-loss asks for; "refined" has conditional maximum-entropy models of the
+        same features among them. See :meth:`maxdisc.averaged_folds.AveragedModels.average`.
     smoothing : "auto", float or Smoothing, default="auto"
         Pseudo-rows given to each class, in non-zero cells; see :class:`maxdisc.smoothing.Smoothing`. "auto"
         chooses on the folds among ``family.smoothings``.
@@ -146,14 +151,16 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         Held-out accuracy and log-loss for each number of features; None if nothing had to be chosen.
     moments_ : ClassMoments
         All that was learnt from the data.
-    decision_ : LinearDecision or JointDecision
+    decision_ : LinearDecision, JointDecision or AveragedDecision
         The Bayes decision on the kept features.
     families_ : list of (Family, slice)
         The families and the columns they describe.
     joint_ : Joint or None
-        The joint densities with all that was chosen; None for independent features.
-    evidence_ : Evidence or None
-        The weights of bands, the biases and the corrections of features; None where evidence is raw.
+        The joint densities with all that was chosen, or the best of those averaged; None for independent
+        features.
+    evidence_ : Evidence, AveragedEvidence or None
+        The weights of bands, the biases and the corrections of features, or which joint models were averaged;
+        and how good that was on held-out rows. None where evidence is raw.
 
     Examples
     --------
@@ -173,7 +180,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     smoothing_: Smoothing
     n_selected_: int
     joint_: Joint | None
-    evidence_: Evidence | None
+    evidence_: Evidence | AveragedEvidence | None
     _weighed_now: tuple[LinearDecision, LinearDecision] | None
     _moments: ClassMoments | None
     _model_now: tuple[FeatureRanking, Decision] | None
@@ -328,7 +335,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         if before is not None:
             positions = np.searchsorted(union, self.classes_)
             moments = before.reindexed(positions, len(union)) + moments
-            evidence = self.evidence_ and self.evidence_.reindexed(positions, len(union))
+            if isinstance(self.evidence_, Evidence):
+                evidence = self.evidence_.reindexed(positions, len(union))
         self._remember(family, moments, union, choice, evidence)
         return self
 
@@ -424,10 +432,28 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
                 f"a joint density of {size} features is too large for these rows: at most {models.largest}; "
                 "give n_features, or structure='independent'."
             )
-        if plans:
-            choice = models.choose(np.array([size]) if size else models.sizes, cast(Rule, self.rule))
+        rule, average = cast(Rule, self.rule), None
+        if self.evidence != "raw":
+            sizes = np.array([size]) if size else averaged_sizes(models.largest)
+            average = AveragedModels(models, sizes, self.evidence == "refined").average(rule)
+            if average is None:
+                warnings.warn(
+                    f"evidence={self.evidence!r} needs held-out rows that tell models apart, of classes that "
+                    "are also trained on, and there are none: the densities count as they are, as with "
+                    "evidence='raw'.",
+                    UserWarning,
+                    stacklevel=5,
+                )
+        model: tuple[FeatureRanking, Decision]
+        if average is not None:
+            model, joint = (average.ranking, average.decision), average.joint
+            choice = JointChoice(joint, len(average.decision.columns), average.path)
         else:
-            choice = JointChoice(joint, size or models.largest)
+            if plans and not (size and joint.settled):
+                choice = models.choose(np.array([size]) if size else models.sizes, rule)
+            else:
+                choice = JointChoice(joint, size or models.largest)
+            model = models.model(choice)
         return self._set(
             family,
             classes,
@@ -436,8 +462,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             Choice(smoothing or POOLED, choice.size, choice.path),
             moments.n_features,
             moments,
-            models.model(choice),
+            model,
             choice.joint,
+            None if average is None else average.evidence,
         )
 
     def _usual(self, family: Family, n_features: int) -> Choice:
@@ -487,7 +514,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
 
     def _refine(self, models: FoldModels | SparseFoldModels, rows: Rows) -> None:
         """Correct single features, if that is asked for and can be done."""
-        if self.evidence != "refined" or self.evidence_ is None:
+        if self.evidence != "refined" or not isinstance(self.evidence_, Evidence):
             return
         if (
             not isinstance(rows, ArrayRows)
@@ -516,8 +543,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         """Take in what was learnt; the ranking and the decision follow when they are needed."""
         prior = given_prior(self.prior, classes)
         settings = (prior, find_divergence(self.divergence))
-        self._set(family, classes, class_prior(moments, prior), settings, choice, moments.n_features, moments)
-        self.evidence_ = evidence
+        shares = class_prior(moments, prior)
+        n_features = moments.n_features
+        self._set(family, classes, shares, settings, choice, n_features, moments, evidence=evidence)
 
     def _set(
         self,
@@ -530,6 +558,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         moments: ClassMoments | None,
         model: tuple[FeatureRanking, Decision] | None = None,
         joint: Joint | None = None,
+        evidence: Evidence | AveragedEvidence | None = None,
     ) -> Self:
         """Everything that fitting leaves behind, names aside; a model file brings the model with it."""
         self._settings = settings
@@ -544,7 +573,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         self._model_now = model
         self._weighed_now = None
         self.joint_ = joint
-        self.evidence_ = None
+        self.evidence_ = evidence
         return self
 
     @property
@@ -612,11 +641,17 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     def decision_(self) -> Decision:
         """The Bayes decision on the kept features, with their evidence weighed."""
         generative = self._model[1]
-        if self.evidence_ is None or not isinstance(generative, LinearDecision):
+        if not isinstance(self.evidence_, Evidence) or not isinstance(generative, LinearDecision):
             return generative
         if self._weighed_now is None or self._weighed_now[0] is not generative:
             self._weighed_now = (generative, self.evidence_.applied(generative))
         return self._weighed_now[1]
+
+    @property
+    def _density(self) -> LinearDecision | JointDecision:
+        """The decision that has densities: of an average, that of its best joint model."""
+        decision = self._model[1]
+        return decision.density if isinstance(decision, AveragedDecision) else decision
 
     # ------------------------------------------------------------------ parameters and data
 
@@ -658,7 +693,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     def _must_choose(self) -> bool:
         joint = given_structure(self.structure)
         if joint is not None:
-            return self.n_features == "auto" or not joint.settled
+            return self.n_features == "auto" or not joint.settled or self.evidence != "raw"
         return self.n_features == "auto" or given_smoothing(self.smoothing) is None or self.evidence != "raw"
 
     @property
@@ -752,6 +787,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     def score_samples(self, X: Any) -> Floats:
         """Log density of the kept features of each row under the mixture of all classes.
 
+        Of an average of joint models: under the best of them.
+
         Parameters
         ----------
         X : array-like, frame or sparse matrix of shape (N, D)
@@ -763,8 +800,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             Log density, or log probability for the families of counts; missing cells are integrated out.
         """
         X = self._rows(X)
-        generative = self._model[1]
-        return np.asarray(logsumexp(generative.scores(X), axis=1) + generative.log_base(X))
+        density = self._density
+        return np.asarray(logsumexp(density.scores(X), axis=1) + density.log_base(X))
 
     def explain(self, X: Any) -> Explanation:
         """Take the scores of some rows apart, feature by feature; memory grows with N x C x K.
@@ -818,8 +855,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         for block, densities in density_blocks(family, moments, self.smoothing_):
             drawn = family.sample(densities.natural[:, codes], rng) + densities.origin
             X[:, block] = np.where(densities.informative, drawn, densities.level)
-        if isinstance(self._model[1], JointDecision):
-            X[:, self._model[1].columns] = self._model[1].sample(codes, rng)
+        density = self._density
+        if isinstance(density, JointDecision):
+            X[:, density.columns] = density.sample(codes, rng)
         return X, self.classes_[codes]
 
     def _listed(self) -> str:

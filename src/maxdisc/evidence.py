@@ -48,9 +48,9 @@ class Evidence:
         By what the evidence of each band is multiplied, at least 0.
     bias : ndarray of shape (C,)
         Added to the log prior.
-    columns : ndarray of shape (R,)
-        The features that are corrected; none where evidence is only calibrated.
-    correction : ndarray of shape (C, R)
+    columns : ndarray of shape (R,), optional
+        The features that are corrected; None where evidence is only calibrated.
+    correction : ndarray of shape (C, R), optional
         Added to the weights of the first statistic of these features.
     log_loss, accuracy : float
         On the held-out rows.
@@ -63,7 +63,7 @@ class Evidence:
     --------
     >>> import numpy as np
     >>> from maxdisc.evidence import Evidence
-    >>> evidence = Evidence.of_bands(np.array([2, 5]), np.array([0.8, 0.3]), np.zeros(2))
+    >>> evidence = Evidence(np.array([2, 5]), np.array([0.8, 0.3]), np.zeros(2))
     >>> evidence.strength(4)
     array([0.8, 0.8, 0.3, 0.3])
     """
@@ -71,23 +71,15 @@ class Evidence:
     edges: Integers
     weights: Floats
     bias: Floats
-    columns: Integers
-    correction: Floats
+    columns: Integers | None = None
+    correction: Floats | None = None
     log_loss: float = np.nan
     accuracy: float = np.nan
     n_rows: float = 0.0
     ridge: float = 0.0
 
-    @classmethod
-    def of_bands(
-        cls, edges: Integers, weights: Floats, bias: Floats, score: tuple[float, float, float] | None = None
-    ) -> Evidence:
-        """Weights of bands and biases alone; ``score`` is log-loss, accuracy and number of rows."""
-        nothing = np.empty(0, dtype=np.intp), np.empty((len(bias), 0))
-        return cls(edges, weights, bias, *nothing, *(score or (np.nan, np.nan, 0.0)))
-
     def __repr__(self) -> str:
-        corrected = f", {len(self.columns)} features corrected" if len(self.columns) else ""
+        corrected = "" if self.columns is None else f", {len(self.columns)} features corrected"
         return (
             f"Evidence({len(self.edges)} bands, weights {np.array2string(self.weights, precision=3)}"
             f"{corrected}, held-out log-loss {self.log_loss:.4f}, accuracy {self.accuracy:.4f})"
@@ -111,7 +103,7 @@ class Evidence:
             As linear as before.
         """
         correction = None
-        if len(self.columns):
+        if self.columns is not None and self.correction is not None:
             order = np.argsort(self.columns)
             place = np.searchsorted(self.columns, decision.columns, sorter=order)
             at = order[np.minimum(place, len(order) - 1)]
@@ -121,8 +113,11 @@ class Evidence:
 
     def reindexed(self, positions: Integers, n_classes: int) -> Evidence:
         """For more classes, of which those here have the positions given; new ones are left alone."""
-        bias, correction = np.zeros(n_classes), np.zeros((n_classes, len(self.columns)))
-        bias[positions], correction[positions] = self.bias, self.correction
+        bias, correction = np.zeros(n_classes), None
+        bias[positions] = self.bias
+        if self.correction is not None:
+            correction = np.zeros((n_classes, self.correction.shape[1]))
+            correction[positions] = self.correction
         return replace(self, bias=bias, correction=correction)
 
 
@@ -187,8 +182,14 @@ def calibrate(
     best = path.best_position(rule, "log_loss")
     size = int(path.sizes[best])
     weights, bias = fits[best]
-    score = (float(path.mean_log_loss[best]), float(path.mean_accuracy[best]), float(path.n_rows.sum()))
-    evidence = Evidence.of_bands(edges[: len(weights)], weights, bias, score)
+    evidence = Evidence(
+        edges[: len(weights)],
+        weights,
+        bias,
+        log_loss=float(path.mean_log_loss[best]),
+        accuracy=float(path.mean_accuracy[best]),
+        n_rows=float(path.n_rows.sum()),
+    )
     return Choice(smoothing, size, path), evidence
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from maxdisc.averaging import AveragedDecision
 from maxdisc.decision import LinearDecision
 from maxdisc.joint import JointDecision
 from maxdisc.matrices import Floats, Matrix
@@ -52,7 +53,7 @@ class Explanation:
     @classmethod
     def of(
         cls,
-        decision: LinearDecision | JointDecision,
+        decision: LinearDecision | JointDecision | AveragedDecision,
         X: Matrix,
         names: npt.NDArray[np.generic],
         classes: npt.NDArray[np.generic],

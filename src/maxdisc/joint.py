@@ -518,7 +518,7 @@ class JointSample:
             self.columns[:size],
             self.origin[:size],
             self.rate[:size],
-            self.center[:, :size],
+            np.ascontiguousarray(self.center[:, :size]),
             1 / shares,
             factor,
             self.log_prior,
@@ -547,6 +547,13 @@ class JointSample:
             inside = np.stack([a @ lengths[g] for a, g in zip(apart, groups, strict=True)], axis=1)
             volume = np.array([np.log1p(-length).sum() for length in lengths]) - telling * np.log(shares)
             yield self.log_prior + 0.5 * (volume - (gaps - inside) / shares)
+
+    def weights(self, size: int, shrinkage: Shrinkage) -> Floats:
+        """What z is multiplied with by the decision of a shared covariance, shape (C, size)."""
+        (spectrum,), center = self._spectrum(size), self.center[:, :size]
+        shares, (length,) = self._shrunk(size, shrinkage)
+        along = center @ spectrum.directions.T
+        return (center - (along * length) @ spectrum.directions) / shares[0]
 
     def _shrunk(self, size: int, shrinkage: Shrinkage) -> tuple[Floats, list[Floats]]:
         """The share of each group, and the squared lengths of the rows of its decision's factor."""

@@ -24,7 +24,7 @@ from maxdisc.joint import (
     cross_fitted_order,
     weighing_one,
 )
-from maxdisc.matrices import Floats, Integers, Matrix
+from maxdisc.matrices import Floats, Integers, Matrix, is_sparse
 from maxdisc.moments import ClassMoments
 from maxdisc.products import ClassProducts, observed_means
 from maxdisc.rows import LEFT_OUT, ArrayRows, BatchRows, FixedFolds, Folds, Rows, row_hashes
@@ -98,7 +98,7 @@ class JointModels:
 
     def __post_init__(self) -> None:
         if self.joint.transform == "log":
-            _ = self._view("log")  # now, so that rows that cannot be transformed are refused at once
+            _ = self.view("log")  # now, so that rows that cannot be transformed are refused at once
 
     @cached_property
     def _log(self) -> LogTransform:
@@ -107,7 +107,7 @@ class JointModels:
     @property
     def largest(self) -> int:
         """The largest number of features that a joint density is made of."""
-        if not self._few_rows:
+        if not self.few_rows:
             return min(self.moments.n_features, MOST_COLUMNS)
         assert isinstance(self.rows, ArrayRows)
         return min(self.moments.n_features, max(MOST_COLUMNS, MOST_CELLS // self.rows.X.shape[0]))
@@ -118,10 +118,10 @@ class JointModels:
         return size_grid(self.largest, n_small=4, ratio=1.6)
 
     @property
-    def _few_rows(self) -> bool:
+    def few_rows(self) -> bool:
         return isinstance(self.rows, ArrayRows) and self.rows.X.shape[0] <= FEW_ROWS
 
-    def _view(self, transform: str | None) -> Rows:
+    def view(self, transform: str | None) -> Rows:
         """The rows, transformed."""
         if transform is None:
             return self.rows
@@ -132,7 +132,7 @@ class JointModels:
         raise ValueError("this source of rows cannot be transformed: use Joint(transform=None).")
 
     @cached_property
-    def _fixed_plans(self) -> list[Folds]:
+    def fixed_plans(self) -> list[Folds]:
         """Folds of rows in memory, dealt once for all that is tried."""
         if not isinstance(self.rows, ArrayRows):
             return list(self.plans)
@@ -140,7 +140,7 @@ class JointModels:
         return [FixedFolds(np.concatenate([before, self.rows.dealt(p)]), p.count) for p in self.plans]
 
     @property
-    def _candidates(self) -> list[tuple[str | None, bool]]:
+    def candidates(self) -> list[tuple[str | None, bool]]:
         joint = self.joint
         known = isinstance(self.rows, ArrayRows | BatchRows)
         transforms = ([None, "log"] if known else [None]) if joint.transform == "auto" else [joint.transform]
@@ -158,7 +158,7 @@ class JointModels:
         shrinkages = self._shrinkages
         tried = [
             (transform, per_class, self._sweeps(transform, per_class, sizes, shrinkages))
-            for transform, per_class in self._candidates
+            for transform, per_class in self.candidates
         ]
         merits = np.stack([_merit(sweeps) for _, _, sweeps in tried])
         best = np.unravel_index(int(np.argmax(merits >= merits.max() - 1e-12)), merits.shape)
@@ -186,11 +186,11 @@ class JointModels:
     def _sweeps(
         self, transform: str | None, per_class: bool, sizes: Integers, shrinkages: Sequence[Shrinkage]
     ) -> list[Sweep]:
-        rows, sweeps = self._view(transform), []
-        for folds in self._fixed_plans:
-            samples = _Samples(self, rows, folds, int(sizes[-1]), per_class, transform)
+        rows, sweeps = self.view(transform), []
+        for folds in self.fixed_plans:
+            samples = FoldSamples(self, rows, folds, int(sizes[-1]), per_class, transform)
 
-            def trial_of(fold: int, samples: _Samples = samples) -> JointTrial:
+            def trial_of(fold: int, samples: FoldSamples = samples) -> JointTrial:
                 return JointTrial(samples.of(fold)[1], shrinkages, TRUSTS)
 
             for fold, counted in enumerate(rows.sweep(trial_of, sizes, folds)):
@@ -204,8 +204,8 @@ class JointModels:
         """The ranking and the decision from all the rows."""
         joint = choice.joint
         assert joint.shrinkage != "auto"
-        rows = self._view(joint.transform)
-        samples = _Samples(self, rows, None, choice.size, joint.covariance == "per_class", joint.transform)
+        rows = self.view(joint.transform)
+        samples = FoldSamples(self, rows, None, choice.size, joint.covariance == "per_class", joint.transform)
         ranking, sample = samples.of(None)
         return ranking, sample.decision(choice.size, joint.shrinkage)
 
@@ -262,7 +262,7 @@ class _HalfFolds:
 
 
 @dataclass(frozen=True, eq=False)
-class _Samples:
+class FoldSamples:
     """What the models of every fold (None: of all rows) are made from, each from its training rows alone."""
 
     models: JointModels
@@ -281,7 +281,7 @@ class _Samples:
         ranking = self._ranking(fold)
         columns, moments = ranking.order[: self.size], self._training(fold)
         given = (self.models.prior, self.models._log.unit if self.transform else None)
-        if self.models._few_rows:
+        if self.models.few_rows:
             assert isinstance(self.rows, ArrayRows)
             members = self._members(fold)
             X = self.rows.X[members.rows]
@@ -343,6 +343,15 @@ class _Samples:
 
     def _union(self, size: int) -> Integers:
         return np.unique(np.concatenate([r.order[:size] for r in self._plains.values()]))
+
+    def training(self, fold: int | None, sample: JointSample) -> tuple[Floats, Membership]:
+        """Training rows of a fold as z (n, K), missing cells at the mean, and their classes."""
+        assert isinstance(self.rows, ArrayRows)
+        members = self._members(fold)
+        values = self.rows.X[members.rows][:, sample.columns]
+        values = np.asarray(values.toarray() if is_sparse(values) else values, dtype=np.float64)
+        z = (values - sample.origin) * sample.rate
+        return np.where(np.isnan(z), 0.0, z), members
 
     def _members(self, fold: int | None) -> Membership:
         """The training rows of a fold, and the class of each."""

@@ -108,6 +108,21 @@ def joint():
     write("joint-per-class", several.fit(X, y), X[:6], X[:6].tolist(), moments=False)
 
 
+def averaged():
+    rng = np.random.default_rng(2)
+    y = np.arange(60) % 3
+    X = np.exp(
+        rng.normal(size=(60, 6)) @ rng.normal(size=(6, 6)) / 2 + y[:, None] * [0.0, 0.8, 0.5, 0.2, 0.0, 0.0]
+    )
+    X[2, 1] = np.nan
+    labels = np.array(["low", "middle", "high"], dtype=object)[y]
+    refined = MaxDiscClassifier(structure="joint", evidence="refined").fit(X, labels)
+    shown = [[None if np.isnan(v) else v for v in row] for row in X[:6]]
+    write("averaged-refined", refined, X[:6], shown)
+    one = MaxDiscClassifier(structure=Joint("per_class"), evidence="calibrated", n_features=4, cv=2)
+    write("averaged-per-class", one.fit(X, y), X[:6], shown, moments=False)
+
+
 def numeric():
     rng = np.random.default_rng(1)
     y = np.arange(24) % 2
@@ -122,4 +137,5 @@ def numeric():
 if __name__ == "__main__":
     main()
     joint()
+    averaged()
     numeric()

@@ -7,14 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from maxdisc.artifact.container import ModelFileError
 from maxdisc.artifact.parts import FIELDS, Array, Node
 from maxdisc.artifact.values import encoded, encoded_strings, label_type
+from maxdisc.averaging import AveragedDecision
 from maxdisc.classifier import MaxDiscClassifier
 from maxdisc.discriminative import DiscriminativeMaxEnt
+from maxdisc.evidence import Evidence
 from maxdisc.text import TermFrequencyVectorizer
 
 
@@ -53,6 +56,8 @@ class Describer:
         """One estimator: its parameters and what it learnt."""
         if type(model) is MaxDiscClassifier:
             kind = "classifier" if getattr(model, "joint_", None) is None else "joint"
+            weighed = getattr(model, "evidence_", None) is not None
+            kind = {"classifier": "weighed", "joint": "averaged"}[kind] if weighed else kind
             learnt = self.classifier
         elif type(model) is DiscriminativeMaxEnt:
             kind, learnt = "discriminative", self.discriminative
@@ -84,9 +89,23 @@ class Describer:
         self._put("prior", prior)
         ranking, decision = model._model
         moments = model.moments_ if self.moments else None
-        for name, value in {
-            "ranking": ranking, "decision": decision, "path": path, "moments": moments
-        }.items():  # fmt: skip
+        values: dict[str, Any] = {"ranking": ranking, "decision": decision, "path": path, "moments": moments}
+        average: Node = {}
+        evidence = model.evidence_
+        if isinstance(evidence, Evidence):
+            values["evidence"] = evidence
+        elif isinstance(decision, AveragedDecision) and evidence is not None:
+            values |= {"density": decision.density, "evidence": evidence}
+            values |= {f"form{f}": form for f, form in enumerate(decision.forms)}
+            self._put_strings("members", np.array(evidence.members, dtype=object), "the models averaged")
+            average = {
+                "forms": len(decision.forms),
+                "trust": decision.trust,
+                "log_loss": evidence.log_loss,
+                "accuracy": evidence.accuracy,
+                "n_rows": evidence.n_rows,
+            }
+        for name, value in values.items():
             for field in FIELDS[type(value)] if value is not None else ():
                 self._put(f"{name}.{field}", getattr(value, field))
         return {
@@ -97,6 +116,8 @@ class Describer:
             "path": path and encoded(path.smoothing, self.functions, "smoothing"),
             "moments": self.moments,
             **({} if model.joint_ is None else {"joint": encoded(model.joint_, self.functions, "joint")}),
+            **({"average": average} if average else {}),
+            **({"evidence": _figures(evidence)} if isinstance(evidence, Evidence) else {}),
         }
 
     def discriminative(self, model: DiscriminativeMaxEnt) -> Node:
@@ -124,6 +145,11 @@ class Describer:
     def _put_strings(self, name: str, strings: Array, what: str) -> None:
         for part, array in encoded_strings(strings.tolist(), what).items():
             self._put(f"{name}.{part}", array)
+
+
+def _figures(evidence: Evidence) -> Node:
+    """How good weighed evidence was on held-out rows."""
+    return {name: getattr(evidence, name) for name in ("log_loss", "accuracy", "n_rows", "ridge")}
 
 
 def _lasting(parameters: dict[str, Any]) -> dict[str, Any]:

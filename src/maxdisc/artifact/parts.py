@@ -7,9 +7,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from maxdisc.averaging import AveragedDecision, AveragedEvidence, LinearForm
 from maxdisc.decision import LinearDecision
 from maxdisc.discriminative import DiscriminativeMaxEnt
 from maxdisc.divergences import FeatureRanking
+from maxdisc.evidence import Evidence
 from maxdisc.joint import JointDecision
 from maxdisc.moments import ClassMoments
 from maxdisc.selection import SelectionPath
@@ -30,7 +32,9 @@ class Field(NamedTuple):
 
 #: The arrays of each value. Axes of one letter have one length throughout a classifier: L statistics,
 #: C classes, D features, K kept ones, S sizes, V folds, U unsolved features, G covariances, R rows of their
-#: factors, B rows of coefficients, I values of the objective.
+#: factors, B rows of coefficients, I values of the objective, M models averaged, E bands of
+#: evidence, Q features corrected. The forms and the density of
+#: an average have a K (and G, R) of their own.
 FIELDS: dict[type, dict[str, Field]] = {
     ClassMoments: {
         "weight": Field("C"),
@@ -61,6 +65,23 @@ FIELDS: dict[type, dict[str, Field]] = {
         "log_prior": Field("C", finite=False),
         "unit": Field("K", optional=True),
     },
+    AveragedDecision: {"columns": Field("K", np.int64)},
+    LinearForm: {
+        "columns": Field("K", np.int64),
+        "origin": Field("K"),
+        "rate": Field("K"),
+        "weights": Field("CK"),
+        "baseline": Field("CK"),
+        "unit": Field("K", optional=True),
+    },
+    Evidence: {
+        "edges": Field("E", np.int64),
+        "weights": Field("E"),
+        "bias": Field("C"),
+        "columns": Field("Q", np.int64, optional=True),
+        "correction": Field("CQ", optional=True),
+    },
+    AveragedEvidence: {"weights": Field("M"), "trusts": Field("M")},
     SelectionPath: {
         "sizes": Field("S", np.int64),
         "accuracy": Field("VS"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,10 +20,12 @@ from maxdisc.artifact.values import (
     labels_of_numbers,
     labels_of_words,
 )
+from maxdisc.averaging import AveragedDecision, AveragedEvidence, LinearForm
 from maxdisc.classifier import MaxDiscClassifier
 from maxdisc.decision import LinearDecision
 from maxdisc.discriminative import DiscriminativeMaxEnt
 from maxdisc.divergences import FeatureRanking
+from maxdisc.evidence import Evidence
 from maxdisc.families import Family
 from maxdisc.joint import Joint, JointDecision
 from maxdisc.moments import ClassMoments
@@ -37,16 +39,20 @@ _LEARNT = {
     "classifier": {"labels", "family", "divergence", "smoothing", "path", "moments"},
     "vectorizer": {"mean_length"},
     "joint": {"labels", "family", "divergence", "smoothing", "path", "moments", "joint"},
+    "weighed": {"labels", "family", "divergence", "smoothing", "path", "moments", "evidence"},
+    "averaged": {"labels", "family", "divergence", "smoothing", "path", "moments", "joint", "average"},
     "discriminative": {"labels", "converged"},
 }
 _MODELS = {
     "classifier": MaxDiscClassifier,
     "joint": MaxDiscClassifier,
+    "weighed": MaxDiscClassifier,
+    "averaged": MaxDiscClassifier,
     "vectorizer": TermFrequencyVectorizer,
     "discriminative": DiscriminativeMaxEnt,
 }
 #: The first format that has a kind of model, where that is not 1.
-_SINCE = {"joint": 2, "discriminative": 2}
+_SINCE = {"joint": 2, "weighed": 2, "averaged": 2, "discriminative": 2}
 
 
 class Step(NamedTuple):
@@ -87,7 +93,8 @@ def _needs_2(step: Step) -> bool:
     new = any(value in ("jensen_shannon", {"divergence": "jensen_shannon"}) for value in divergences)
     # A Joint that was set but not fitted is new, too.
     joint = isinstance(step.parameters.get("structure"), dict)
-    return new or joint or bool(step.parameters.get("redundancy", 0))
+    weighed = step.parameters.get("evidence", "raw") != "raw"
+    return new or joint or weighed or bool(step.parameters.get("redundancy", 0))
 
 
 def _step(name: str | None, prefix: str, node: Any) -> Step:
@@ -193,9 +200,14 @@ class Shelf:
         classes = self.labels(fitted["labels"])
         ranking = self._value(FeatureRanking, "ranking")
         joint = self._joint(fitted.get("joint"), family)
-        decision: LinearDecision | JointDecision
+        decision: LinearDecision | JointDecision | AveragedDecision
+        evidence: Evidence | AveragedEvidence | None = None
         if joint is None:
             decision = self._value(LinearDecision, "decision", family=family)
+            if "evidence" in fitted:
+                evidence = self._evidence(fitted["evidence"])
+        elif "average" in fitted:
+            decision, evidence = self._average(fitted["average"])
         else:
             decision = self._value(JointDecision, "decision")
         class_prior = self._array("class_prior", Field("C"))
@@ -211,8 +223,65 @@ class Shelf:
         choice = Choice(smoothing, self.lengths["K"], path)
         settings, made = (prior, divergence), (ranking, decision)
         return model._set(
-            family, classes, class_prior, settings, choice, self.lengths["D"], moments, made, joint
+            family, classes, class_prior, settings, choice, self.lengths["D"], moments, made, joint, evidence
         )
+
+    def _evidence(self, node: Any) -> Evidence:
+        require_keys(node, {"log_loss", "accuracy", "n_rows", "ridge"})
+        if any(type(value) is not float for value in node.values()):
+            raise ModelFileError(f"its evidence is {short(node)}, which is none.")
+        evidence = self._value(Evidence, "evidence", **node)
+        columns = np.empty(0, dtype=np.intp) if evidence.columns is None else evidence.columns
+        sound = (
+            (evidence.columns is None) == (evidence.correction is None)
+            and np.isfinite(list(node.values())).all()
+            and 0 <= evidence.accuracy <= 1
+            and min(evidence.log_loss, evidence.n_rows, evidence.ridge) >= 0
+            and len(evidence.edges) > 0
+            and (np.diff(evidence.edges, prepend=0) > 0).all()
+            and self.lengths["K"] <= evidence.edges[-1] <= self.lengths["D"]
+            and (evidence.weights >= 0).all()
+            and ((columns >= 0) & (columns < self.lengths["D"])).all()
+            and len(np.unique(columns)) == len(columns)
+        )
+        if not sound:
+            raise ModelFileError("the weights of its evidence are none.")
+        return evidence
+
+    def _average(self, node: Any) -> tuple[AveragedDecision, AveragedEvidence]:
+        require_keys(node, {"forms", "trust", "log_loss", "accuracy", "n_rows"})
+        floats = {name: value for name, value in node.items() if name != "forms"}
+        count = node["forms"]
+        if (
+            type(count) is not int
+            or not 0 <= count <= 2
+            or any(type(v) is not float for v in floats.values())
+        ):
+            raise ModelFileError(f"its average is {short(node)}, which is none.")
+
+        def own() -> Shelf:
+            return replace(self, lengths={"C": self.lengths["C"]})
+
+        forms = tuple(own()._value(LinearForm, f"form{f}") for f in range(count))
+        density, trust = own()._value(JointDecision, "density"), floats.pop("trust")
+        members = tuple(self.strings("members"))
+        self.lengths["M"] = len(members)
+        evidence = self._value(AveragedEvidence, "evidence", members=members, **floats)
+        sound = (
+            np.isfinite([trust, *floats.values()]).all()
+            and trust > 0
+            and 0 <= evidence.accuracy <= 1
+            and evidence.log_loss >= 0
+            and evidence.n_rows > 0
+            and len(members) > 0
+            and (evidence.weights > 0).all()
+            and abs(evidence.weights.sum() - 1) < 1e-8
+            and (evidence.trusts > 0).all()
+        )
+        if not sound:
+            raise ModelFileError("the weights of its average are none.")
+        decision = self._value(AveragedDecision, "decision", forms=forms, density=density, trust=trust)
+        return decision, evidence
 
     def _joint(self, node: Any, family: Family) -> Joint | None:
         if node is None:

@@ -6,6 +6,7 @@ import numpy as np
 
 from maxdisc.artifact.container import ModelFileError
 from maxdisc.artifact.parts import Array
+from maxdisc.averaging import AveragedDecision
 from maxdisc.decision import LinearDecision
 from maxdisc.divergences import FeatureRanking
 from maxdisc.joint import JointDecision
@@ -17,7 +18,7 @@ from maxdisc.threads import in_threads
 
 def require_sound(
     ranking: FeatureRanking,
-    decision: LinearDecision | JointDecision,
+    decision: LinearDecision | JointDecision | AveragedDecision,
     class_prior: Array,
     prior: Array | None,
     path: SelectionPath | None,
@@ -33,6 +34,7 @@ def require_sound(
             "its class probabilities are none": _is_distribution(class_prior)
             and np.allclose(np.exp(decision.log_prior), class_prior, rtol=1e-6, atol=1e-300)
             and (prior is None or _is_distribution(prior)),
+            "its average is none": not isinstance(decision, AveragedDecision) or _is_average(decision),
             "its densities do not integrate to 1": _is_normalised(decision),
             "its path of accuracies is none": path is None or _is_path(path, n_features),
             "its moments are none": moments is None or _are_moments(moments),
@@ -52,12 +54,14 @@ def _is_distribution(values: Array) -> bool:
     return bool((values >= 0).all() and abs(values.sum() - 1) < 1e-8)
 
 
-def _is_normalised(decision: LinearDecision | JointDecision) -> bool:
+def _is_normalised(decision: LinearDecision | JointDecision | AveragedDecision) -> bool:
     """Whether baselines are the log-partitions of the weights, which must then be natural parameters.
 
     Only of families that translate are weights ever read as natural parameters again; of the others any
     finite numbers make a decision.
     """
+    if isinstance(decision, AveragedDecision):
+        return _is_joint(decision.density)
     if isinstance(decision, JointDecision):
         return _is_joint(decision)
     if not decision.family.translates:
@@ -91,6 +95,17 @@ def _is_joint(decision: JointDecision) -> bool:
         and (lengths < 1).all()
         and (np.abs(products) < 1e-6).all()
         and (decision.unit is None or (decision.unit > 0).all())
+    )
+
+
+def _is_average(decision: AveragedDecision) -> bool:
+    """Whether the columns are those of the forms and of the density, and values can be transformed."""
+    parts = [decision.density.columns, *(form.columns for form in decision.forms)]
+    return bool(
+        all(len(np.unique(columns)) == len(columns) for columns in parts)
+        and np.array_equal(np.unique(np.concatenate(parts)), np.sort(decision.columns))
+        and all((form.rate >= 0).all() for form in decision.forms)
+        and all(form.unit is None or (form.unit > 0).all() for form in decision.forms)
     )
 
 

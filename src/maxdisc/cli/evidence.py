@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
+from maxdisc.averaging import AveragedDecision
 from maxdisc.decision import LinearDecision
 from maxdisc.joint import JointDecision
 from maxdisc.matrices import Floats, Integers, Matrix, blocks, canonical, is_sparse
@@ -24,7 +25,7 @@ class Reason(NamedTuple):
 
 
 def loudest(
-    decision: LinearDecision | JointDecision,
+    decision: LinearDecision | JointDecision | AveragedDecision,
     names: npt.NDArray[Any],
     X: Matrix,
     first: Integers,
@@ -38,7 +39,7 @@ def loudest(
 
     Parameters
     ----------
-    decision : LinearDecision or JointDecision
+    decision : LinearDecision, JointDecision or AveragedDecision
         Of C classes, with K features.
     names : ndarray of shape (K,)
         What they are called.
@@ -116,7 +117,9 @@ def _from_cells(two: LinearDecision, planes: list[Matrix], n: int) -> Iterator[_
         yield _Loudest(features[best], odds[best], best < len(at))
 
 
-def _from_all(two: LinearDecision | JointDecision, X: Matrix, n: int) -> Iterator[_Loudest]:
+def _from_all(
+    two: LinearDecision | JointDecision | AveragedDecision, X: Matrix, n: int
+) -> Iterator[_Loudest]:
     for block in blocks(X.shape[0], 4 * len(two.columns)):
         rows = X[block]
         parts = two.contributions(rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from maxdisc.averaging import AveragedEvidence
 from maxdisc.fitted import FittedModel
 from maxdisc.report.record import ClassResult, Confusion, Data, Feature, Path, Reliability, Scores
 from maxdisc.wording import counted, listed, shortened
@@ -116,6 +117,18 @@ def _kept(fitted: FittedModel, data: Data, path: Path | None) -> str:
         return f"{kept}, as it was told to."
     at = path.mean[path.sizes.index(path.chosen)] if path.chosen in path.sizes else max(path.mean)
     folds = counted(path.folds, "held-out fold")
+    evidence = fitted.classifier.evidence_
+    if isinstance(evidence, AveragedEvidence):
+        n_models = counted(len(evidence.members), "joint model")
+        return (
+            f"{kept}, by an average of {n_models}, weighed by log-loss on {folds}; the accuracy there was "
+            f"{percent(evidence.accuracy)}."
+        )
+    if evidence is not None:
+        return (
+            f"{kept}: with them the log-loss on {folds} was lowest ({evidence.log_loss:.3f}); the accuracy "
+            f"there was {percent(evidence.accuracy)}."
+        )
     if fitted.classifier.joint_ is not None:
         return f"{kept}, chosen by accuracy and log-loss on {folds}; the accuracy there was {percent(at)}."
     if fitted.classifier.rule == "one_se":
