@@ -22,6 +22,8 @@ MOST_HALVINGS = 40
 ENOUGH_GAIN = 1e-4
 #: Added to second derivatives, in shares of their mean: directions in which nothing changes then stay still.
 DAMPING = 1e-9
+#: A ridge for rows of hardly any weight: nothing moves.
+MOST_PRECISION = 1e12
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +75,7 @@ def shared_weights(
     bias_center : ndarray of shape (C,)
         What biases are drawn to.
     ridge, bias_ridge : float
-        One over the variances of the Gaussian prior, in rows of the mean weight.
+        One over the variances of the Gaussian prior: how many rows it is worth, a row of weight 2 being two.
     start : SharedWeights, optional
         Where to begin; further features begin like its last.
     tol : float
@@ -149,8 +151,10 @@ class _Problem:
         centred = tensor - tensor.mean(axis=1, keepdims=True)
         spread = np.sqrt(share @ (centred**2).mean(axis=1))
         unit = 1.0 / np.where(spread > 0, spread, 1.0)
-        n_rows = 1.0 / float(share @ share)
-        precision = np.r_[ridge * unit**2, np.full(tensor.shape[1], bias_ridge)] / n_rows
+        # A row of weight 2 is two rows, as in smoothing.
+        total = max(float(row_weight.sum()), np.finfo(np.float64).tiny)
+        precision = np.r_[ridge * unit**2, np.full(tensor.shape[1], bias_ridge)]
+        precision = np.minimum(precision / total, MOST_PRECISION)
         return cls(centred * unit, codes, share, unit, precision, np.r_[1.0 / unit, bias_center])
 
     def start(self, before: SharedWeights | None) -> Floats:
