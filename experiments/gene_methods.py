@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +19,9 @@ from maxdisc import MaxDiscClassifier
 from maxdisc.joint import Joint
 
 Floats = npt.NDArray[np.float64]
+Sizes = tuple[int | None, ...]
 
-SIZES = (30, 100, 300, 1000, None)  # None: all genes
+SIZES = (None, 1000, 300, 100, 30)  # None: all genes
 COSTS = (0.1, 1.0, 10.0, 100.0, 1000.0)  # of a kernel whose diagonal is about 1
 VARIANCES = (1e-9, 1e-3, 1e-2, 1e-1, 1.0)
 TRANSFORMS = (None, "log")
@@ -106,44 +108,59 @@ method("genes", "joint_greedy", "greedy joint", ours=True, quick=False)(joint("g
 # ------------------------------------------------------------------ competitors
 
 
-@method("genes", "svm", "linear SVM; raw or log, C and size chosen")
+@method("genes", "svm", "linear SVM; raw or log, size and C chosen")
 def svm(X: Floats, y: Codes, held: Floats, seed: int) -> Outcome:
-    right = np.zeros((len(TRANSFORMS), len(SIZES), len(COSTS)))
+    return _svm(X, y, held, seed, SIZES, ("one-vs-one",))
+
+
+@method("genes", "svm_all", "linear SVM, all genes; raw or log, C, pairs or rest chosen")
+def svm_all(X: Floats, y: Codes, held: Floats, seed: int) -> Outcome:
+    return _svm(X, y, held, seed, (None,), ("one-vs-one", "one-vs-rest") if y.max() > 1 else ("one-vs-one",))
+
+
+def _svm(X: Floats, y: Codes, held: Floats, seed: int, sizes: Sizes, ways: tuple[str, ...]) -> Outcome:
+    grid = (TRANSFORMS, ways, sizes, COSTS)
+    right = np.zeros([len(values) for values in grid])
     for train, test in inner_splits(X, y, seed):
-        right += (_svm_predictions(X[train], y[train], X[test], TRANSFORMS) == y[test]).sum(axis=-1)
-    t, s, c = np.unravel_index(right.argmax(), right.shape)
-    predicted = _svm_predictions(X, y, held, [TRANSFORMS[t]])[0, s, c]
-    return Outcome(predicted, None, {"transform": TRANSFORMS[t], "size": SIZES[s], "C": COSTS[c]})
+        right += (_svm_classes(X[train], y[train], X[test], grid) == y[test]).sum(axis=-1)
+    best = _best(right)
+    chosen = [values[i] for values, i in zip(grid, best, strict=True)]
+    predicted = _svm_classes(X, y, held, [(value,) for value in chosen]).ravel()
+    return Outcome(predicted, None, dict(zip(("transform", "way", "size", "C"), chosen, strict=True)))
 
 
-def _svm_predictions(X: Floats, y: Codes, held: Floats, transforms: object) -> Codes:
-    """Classes of held-out rows for every transform, size and cost, shape (transforms, sizes, costs, n)."""
-    out = []
-    for transform in transforms:
+def _best(right: Floats) -> tuple[int, ...]:
+    """Where the most rows are right; of equals, where the neighbours in the last two directions are better."""
+    around = np.pad(right, [(0, 0)] * (right.ndim - 2) + [(1, 1)] * 2, mode="edge")
+    n, m = right.shape[-2:]
+    smooth = np.mean([around[..., i : i + n, j : j + m] for i in range(3) for j in range(3)], axis=0)
+    return np.unravel_index((right + smooth / (2 * right.max() + 1)).argmax(), right.shape)
+
+
+def _svm_classes(X: Floats, y: Codes, held: Floats, grid: Sequence[tuple[Any, ...]]) -> Codes:
+    """Classes of held-out rows for everything in a grid of transforms, ways, sizes and costs."""
+    transforms, ways, sizes, costs = grid
+    out = np.empty([*(len(values) for values in grid), len(held)], dtype=np.intp)
+    for t, transform in enumerate(transforms):
         A, B = standardised(X, held, transform)
         order = by_variance_ratio(A, y)
-        for size in SIZES:
+        for s, size in enumerate(sizes):
             kept = order[:size]
             kernel = A[:, kept] @ A[:, kept].T / len(kept)
             other = B[:, kept] @ A[:, kept].T / len(kept)
-            out.append([SVC(kernel="precomputed", C=cost).fit(kernel, y).predict(other) for cost in COSTS])
-    return np.reshape(out, (-1, len(SIZES), len(COSTS), len(held)))
+            for w, way in enumerate(ways):
+                for c, cost in enumerate(costs):
+                    out[t, w, s, c] = _kernel_svm(kernel, y, other, cost, way)
+    return out
 
 
-@method("genes", "svm_all", "linear SVM, all genes; raw or log, C chosen")
-def svm_all(X: Floats, y: Codes, held: Floats, seed: int) -> Outcome:
-    right = np.zeros((len(TRANSFORMS), len(COSTS)))
-    for train, test in inner_splits(X, y, seed):
-        for t, transform in enumerate(TRANSFORMS):
-            A, B = standardised(X[train], X[test], transform)
-            kernel, other = A @ A.T / A.shape[1], B @ A.T / A.shape[1]
-            for c, cost in enumerate(COSTS):
-                model = SVC(kernel="precomputed", C=cost).fit(kernel, y[train])
-                right[t, c] += (model.predict(other) == y[test]).sum()
-    t, c = np.unravel_index(right.argmax(), right.shape)
-    A, B = standardised(X, held, TRANSFORMS[t])
-    model = SVC(kernel="precomputed", C=COSTS[c]).fit(A @ A.T / A.shape[1], y)
-    return Outcome(model.predict(B @ A.T / A.shape[1]), None, {"transform": TRANSFORMS[t], "C": COSTS[c]})
+def _kernel_svm(kernel: Floats, y: Codes, other: Floats, cost: float, way: str) -> Codes:
+    model = SVC(kernel="precomputed", C=cost)
+    if way == "one-vs-one":
+        return model.fit(kernel, y).predict(other)
+    classes = np.unique(y)
+    margins = [model.fit(kernel, y == c).decision_function(other) for c in classes]
+    return classes[np.argmax(margins, axis=0)]
 
 
 @method("genes", "logistic", "LogisticRegression; raw or log, C chosen")
@@ -154,7 +171,7 @@ def logistic(X: Floats, y: Codes, held: Floats, seed: int) -> Outcome:
             A, B = _rotated(*standardised(X[train], X[test], transform))
             for c, model in enumerate(_logistic_path(A, y[train], COSTS)):
                 right[t, c] += (model.predict(B) == y[test]).sum()
-    t, c = np.unravel_index(right.argmax(), right.shape)
+    t, c = _best(right[:, None])[0::2]
     A, B = _rotated(*standardised(X, held, TRANSFORMS[t]))
     *_, model = _logistic_path(A, y, COSTS[: c + 1])
     return fitted_outcome(model, B, {"transform": TRANSFORMS[t], "C": COSTS[c]})
@@ -182,7 +199,7 @@ def gaussian_nb(X: Floats, y: Codes, held: Floats, seed: int) -> Outcome:
             for v, spread in enumerate(VARIANCES):
                 model = GaussianNB(var_smoothing=spread).fit(A, y[train])
                 right[t, v] += (model.predict(B) == y[test]).sum()
-    t, v = np.unravel_index(right.argmax(), right.shape)
+    t, v = _best(right[:, None])[0::2]
     A, B = standardised(X, held, TRANSFORMS[t])
     chosen = {"transform": TRANSFORMS[t], "var_smoothing": VARIANCES[v]}
     return fitted_outcome(GaussianNB(var_smoothing=VARIANCES[v]).fit(A, y), B, chosen)
