@@ -66,9 +66,9 @@ def _known(what: str, given: list[str] | None, known: list[str]) -> list[str]:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from experiments.methods import METHODS
     from experiments.records import Record
-    from experiments.running import FIRST_SEED, TABLES, run
+    from experiments.running import run
+    from experiments.tables import FIRST_SEED, TABLES
 
     first = FIRST_SEED if options.first_seed is None else options.first_seed
     if first != FIRST_SEED and options.results == HERE / "results":
@@ -76,34 +76,32 @@ def _run(options: argparse.Namespace) -> int:
     failed = []
     for name in _known("table", options.tables, list(TABLES)):
         table = TABLES[name]
-        registry = METHODS[table.kind]
+        registry = table.methods
         methods = _known("method", options.methods, list(registry))
         if options.quick and options.methods is None:
             methods = [m for m in methods if registry[m].quick]
-        repeats = options.repeats or (2 if options.quick else table.n_repeats)
+        repeats = options.repeats or (table.n_quick_repeats if options.quick else table.n_repeats)
         rows = _known("row", options.rows, list(table.rows))
         record = Record(options.results / f"{name}.json")
         if options.again:
             gone = record.drop(_known("method", options.again, list(registry)), options.rows)
             print(f"{name}: dropped {gone} cells", file=sys.stderr)
         command = "python -m experiments " + " ".join(sys.argv[1:])
-        failed += run(
-            table, record, rows, methods, range(first, first + repeats), options.jobs, command
-        )
+        seeds = range(first, first + repeats)
+        failed += run(table, record, rows, methods, seeds, options.jobs, command)
     for key, why in failed:
         print(f"failed: {key.method}, {key.row}, seed {key.seed}, fold {key.fold}: {why}", file=sys.stderr)
     return 1 if failed else 0
 
 
 def _list(options: argparse.Namespace) -> int:
-    from experiments.methods import METHODS
     from experiments.records import Record
-    from experiments.running import TABLES
+    from experiments.tables import TABLES
 
     for name, table in TABLES.items():
         cells = Record(options.results / f"{name}.json").cells()
         print(f"{name}: {len(table.rows)} rows, {table.n_repeats} repeats of {table.n_folds} folds")
-        for method, entry in METHODS[table.kind].items():
+        for method, entry in table.methods.items():
             done = sum(key.method == method for key in cells)
             everything = len(table.rows) * table.n_repeats * table.n_folds
             print(f"  {method:16} {entry.title:46} {done:5} of {everything} cells")

@@ -6,28 +6,27 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.model_selection import StratifiedKFold
 
-import experiments.gene_methods
-import experiments.text_methods  # noqa: F401  # both fill the registry
 from experiments.data import Task, gene_set, text_task
-from experiments.methods import METHODS, Outcome
-from experiments.paper import GENE_TABLE, TEXT_TASKS
+from experiments.methods import METHODS, Method, Outcome
 from experiments.records import Cells, Key, Record, provenance
 
-FIRST_SEED = 1000
 BINS = 15
 # Results are written this often; a kill loses no more.
 SECONDS_BETWEEN_WRITES = 2.0
+
+#: What makes a cell of a table's data.
+Compute: TypeAlias = "Callable[[Table, Key], dict[str, Any]]"
 
 
 @dataclass(frozen=True)
@@ -35,13 +34,20 @@ class Table:
     """A table: its rows, its methods, and how often and into how many folds the rows are dealt."""
 
     name: str
+    data: str
     kind: str
     rows: tuple[str, ...]
     n_folds: int
+    compute: Compute
     n_repeats: int = 5
+    n_quick_repeats: int = 2
+
+    @property
+    def methods(self) -> dict[str, Method]:
+        return METHODS[self.kind]
 
     def task(self, row: str) -> Task:
-        return gene_set(row) if self.kind == "genes" else text_task(self.name, row)
+        return gene_set(row) if self.data == "genes" else text_task(self.data, row)
 
     def folds(self, task: Task, seed: int) -> list[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]:
         """The outer folds of a repeat, the same for all methods."""
@@ -50,13 +56,6 @@ class Table:
             warnings.filterwarnings("ignore", "The least populated class")
             dealt = StratifiedKFold(self.n_folds, shuffle=True, random_state=seed)
             return list(dealt.split(np.zeros(len(task.y)), task.y))
-
-
-TABLES = {
-    "posts": Table("posts", "text", tuple(TEXT_TASKS), 2),
-    "bodies": Table("bodies", "text", tuple(TEXT_TASKS), 2),
-    "genes": Table("genes", "genes", tuple(GENE_TABLE), 10),
-}
 
 
 # ------------------------------------------------------------------ one cell
@@ -86,15 +85,15 @@ def judged(outcome: Outcome, codes: npt.NDArray[np.intp]) -> dict[str, Any]:
     return cell
 
 
-def computed(table: Table, key: Key) -> dict[str, Any]:
-    """The cell of a key."""
+def classified(table: Table, key: Key) -> dict[str, Any]:
+    """The cell of a method that classifies."""
     task = table.task(key.row)
     train, test = table.folds(task, key.seed)[key.fold]
     X, y, held = task.X[train], task.y[train], task.X[test]
     start = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        outcome = METHODS[table.kind][key.method].function(X, y, held, key.seed)
+        outcome = table.methods[key.method].function(X, y, held, key.seed)
     seconds = time.process_time() - start
     chosen = {name: _plain(value) for name, value in outcome.chosen.items()}
     return {**judged(outcome, task.y[test]), "seconds": round(seconds, 3), "chosen": chosen}
@@ -170,7 +169,7 @@ def _results(table: Table, missing: Sequence[Key], jobs: int) -> Iterator[tuple[
 def _attempt(table: Table, key: Key) -> dict[str, Any] | str:
     """A cell, or the last line of what went wrong: one method's failure does not end the others."""
     try:
-        return computed(table, key)
+        return table.compute(table, key)
     except Exception as error:
         return traceback.format_exception_only(error)[-1].strip()
 

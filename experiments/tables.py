@@ -1,0 +1,22 @@
+"""All tables, by name."""
+
+from __future__ import annotations
+
+import experiments.gene_methods
+import experiments.text_methods  # noqa: F401  # modules of methods fill the registry
+from experiments.paper import GENE_TABLE, TEXT_TASKS
+from experiments.running import Table, classified
+
+#: Of the outer folds of the first repeat; nothing was designed on these folds.
+FIRST_SEED = 1000
+
+TEXT, GENES = tuple(TEXT_TASKS), tuple(GENE_TABLE)
+
+TABLES = {
+    table.name: table
+    for table in (
+        Table("posts", "posts", "text", TEXT, 2, classified),
+        Table("bodies", "bodies", "text", TEXT, 2, classified),
+        Table("genes", "genes", "genes", GENES, 10, classified),
+    )
+}
