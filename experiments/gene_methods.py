@@ -168,11 +168,11 @@ def logistic(X: Floats, y: Codes, held: Floats, seed: int) -> Outcome:
     right = np.zeros((len(TRANSFORMS), len(COSTS)))
     for train, test in inner_splits(X, y, seed):
         for t, transform in enumerate(TRANSFORMS):
-            A, B = _rotated(*standardised(X[train], X[test], transform))
+            A, B = rotated(*standardised(X[train], X[test], transform))
             for c, model in enumerate(_logistic_path(A, y[train], COSTS)):
                 right[t, c] += (model.predict(B) == y[test]).sum()
     t, c = _best(right[:, None])[0::2]
-    A, B = _rotated(*standardised(X, held, TRANSFORMS[t]))
+    A, B = rotated(*standardised(X, held, TRANSFORMS[t]))
     *_, model = _logistic_path(A, y, COSTS[: c + 1])
     return fitted_outcome(model, B, {"transform": TRANSFORMS[t], "C": COSTS[c]})
 
@@ -183,7 +183,7 @@ def _logistic_path(X: Floats, y: Codes, costs: tuple[float, ...]) -> Iterator[Lo
         yield model.set_params(C=cost).fit(X, y)
 
 
-def _rotated(X: Floats, held: Floats) -> tuple[Floats, Floats]:
+def rotated(X: Floats, held: Floats) -> tuple[Floats, Floats]:
     """Both tables in a basis of the first one's rows: a ridge's optimum lies there, and it is small."""
     basis = qr(X.T, mode="economic")[0]
     unit = np.sqrt(X.shape[1])

@@ -7,6 +7,7 @@ into the registry with :func:`method`.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -27,7 +28,7 @@ class Outcome:
     chosen: dict[str, Any] = field(default_factory=dict)
 
 
-Function = Callable[[Matrix, Codes, Matrix, int], Outcome]
+Function = Callable[..., Any]
 
 
 class Method(NamedTuple):
@@ -39,8 +40,8 @@ class Method(NamedTuple):
     quick: bool
 
 
-#: By kind of table ("text", "genes"), then by name.
-METHODS: dict[str, dict[str, Method]] = {"text": {}, "genes": {}}
+#: By kind of table, then by name.
+METHODS: dict[str, dict[str, Method]] = defaultdict(dict)
 
 
 def method(
