@@ -24,7 +24,9 @@ HERE = Path(__file__).resolve().parent
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m experiments", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m experiments",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="compute the cells that are missing")
@@ -47,12 +49,12 @@ def main(arguments: list[str] | None = None) -> int:
 
     try:
         return {"run": _run, "list": _list, "tables": _tables}[options.command](options)
-    except (DataError, _Unknown) as error:
+    except (DataError, _UnknownNameError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
 
 
-class _Unknown(ValueError):
+class _UnknownNameError(ValueError):
     """A name on the command line that means nothing."""
 
 
@@ -61,7 +63,7 @@ def _known(what: str, given: list[str] | None, known: list[str]) -> list[str]:
         return known
     for name in given:
         if name not in known:
-            raise _Unknown(f"there is no {what} {name!r}: take {', '.join(known)}.")
+            raise _UnknownNameError(f"there is no {what} {name!r}: take {', '.join(known)}.")
     return given
 
 
@@ -72,7 +74,7 @@ def _run(options: argparse.Namespace) -> int:
 
     first = FIRST_SEED if options.first_seed is None else options.first_seed
     if first != FIRST_SEED and options.results == HERE / "results":
-        raise _Unknown(f"folds of seed {first} are not those of the tables: say --results FOLDER.")
+        raise _UnknownNameError(f"folds of seed {first} are not those of the tables: say --results FOLDER.")
     failed = []
     for name in _known("table", options.tables, list(TABLES)):
         table = TABLES[name]

@@ -80,19 +80,21 @@ def newsgroups() -> Documents:
 def _fetched_newsgroups() -> Documents:
     from sklearn.datasets import fetch_20newsgroups
 
-    parts = []
+    text: list[str] = []
+    label: list[str] = []
+    splits: list[str] = []
     for split in ("train", "test"):
         try:
             part = fetch_20newsgroups(subset=split, shuffle=False)
         except OSError as error:
             raise DataError(
-                f"20 Newsgroups cannot be fetched ({type(error).__name__}): set MAXDISC_DATA to a folder that "
-                "holds text/20newsgroups_bydate.parquet."
+                f"20 Newsgroups cannot be fetched ({type(error).__name__}): set MAXDISC_DATA to a folder "
+                "that holds text/20newsgroups_bydate.parquet."
             ) from None
-        names = np.array(part.target_names, dtype=object)
-        parts.append((part.data, names[part.target], [split] * len(part.data)))
-    columns = (sum((list(column) for column in same), []) for same in zip(*parts, strict=True))
-    return Documents(*(np.array(column, dtype=object) for column in columns))
+        text += part.data
+        label += [part.target_names[code] for code in part.target]
+        splits += [split] * len(part.data)
+    return Documents(*(np.array(column, dtype=object) for column in (text, label, splits)))
 
 
 def body(text: str) -> str:
@@ -142,5 +144,6 @@ def _fetched_genes(row: str) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.ge
         ) from None
     shape = (GENE_TABLE[row]["rows"], GENE_TABLE[row]["features"])
     if found.data.shape != shape:
-        raise DataError(f"openml.org has {row!r} of shape {found.data.shape}, not the paper's {shape}: {way_out}")
+        other = found.data.shape
+        raise DataError(f"openml.org has {row!r} of shape {other}, not the paper's {shape}: {way_out}")
     return np.asarray(found.data, dtype=np.float64), np.asarray(found.target)

@@ -83,7 +83,7 @@ def independent(divergence: str) -> Callable[[Floats, Codes, Floats, int], Outco
     return run
 
 
-method("genes", "memd_j", "MeMd-J", ours=True)(independent("jeffreys"))
+method("genes", "memd_j", "MeMd-J", ours=True, quick=False)(independent("jeffreys"))
 method("genes", "memd_js", "MeMd-JS", ours=True)(independent("js_gm"))
 method("genes", "true_js", "MeMd, true JS", ours=True, quick=False)(independent("jensen_shannon"))
 
@@ -101,14 +101,14 @@ def joint(search: str) -> Callable[[Floats, Codes, Floats, int], Outcome]:
     return run
 
 
-method("genes", "joint", "joint", ours=True)(joint("top"))
+method("genes", "joint", "joint", ours=True, quick=False)(joint("top"))
 method("genes", "joint_greedy", "greedy joint", ours=True, quick=False)(joint("greedy"))
 
 
 # ------------------------------------------------------------------ competitors
 
 
-@method("genes", "svm", "linear SVM; raw or log, size and C chosen")
+@method("genes", "svm", "linear SVM; raw or log, size and C chosen", quick=False)
 def svm(X: Floats, y: Codes, held: Floats, seed: int) -> Outcome:
     return _svm(X, y, held, seed, SIZES, ("one-vs-one",))
 
@@ -130,7 +130,7 @@ def _svm(X: Floats, y: Codes, held: Floats, seed: int, sizes: Sizes, ways: tuple
 
 
 def _best(right: Floats) -> tuple[int, ...]:
-    """Where the most rows are right; of equals, where the neighbours in the last two directions are better."""
+    """Where the most rows are right; of equals, where neighbours in the last two directions are better."""
     around = np.pad(right, [(0, 0)] * (right.ndim - 2) + [(1, 1)] * 2, mode="edge")
     n, m = right.shape[-2:]
     smooth = np.mean([around[..., i : i + n, j : j + m] for i in range(3) for j in range(3)], axis=0)

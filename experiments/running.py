@@ -11,6 +11,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
+from multiprocessing import get_context
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -157,13 +159,18 @@ def _results(table: Table, missing: Sequence[Key], jobs: int) -> Iterator[tuple[
         for key in missing:
             yield key, attempt(key)
         return
-    with ProcessPoolExecutor(jobs) as pool:
+    # Processes that start afresh: forks of a process with threads may hang.
+    with ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_know_all_methods) as pool:
         waiting = {pool.submit(attempt, key): key for key in missing}
         try:
             for done in as_completed(waiting):
                 yield waiting[done], done.result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _know_all_methods() -> None:
+    import_module("experiments.tables")
 
 
 def _attempt(table: Table, key: Key) -> dict[str, Any] | str:

@@ -25,7 +25,7 @@ from experiments.text_methods import log_scaled, weighted
 TEXT_SIZES = (10, 30, 100, 300, 1000, 3000)
 GENE_SIZES = (10, 30, 100, 300, 1000)
 STABILITY_SIZES = (10, 30, 100, 300)
-N_RESAMPLES = 6
+N_RESAMPLES = 4
 
 #: From the best columns to what is classified: names of classifiers and their accuracies.
 Judge = Callable[[Codes], Iterator[tuple[str, float]]]

@@ -20,10 +20,10 @@ TABLES = {
         Table("posts", "posts", "text", TEXT, 2, classified),
         Table("bodies", "bodies", "text", TEXT, 2, classified),
         Table("genes", "genes", "genes", GENES, 10, classified),
-        Table("paths", "posts", "paths", TEXT, 2, swept, n_repeats=2, n_quick_repeats=1),
-        Table("selection", "posts", "rankings", TEXT, 2, selected, n_repeats=2, n_quick_repeats=1),
-        Table("stability", "posts", "rankings", TEXT, 1, resampled, n_repeats=1, n_quick_repeats=1),
-        Table("gene_selection", "genes", "gene_rankings", GENES, 5, selected, n_repeats=2, n_quick_repeats=1),
-        Table("gene_stability", "genes", "gene_rankings", GENES, 1, resampled, n_repeats=1, n_quick_repeats=1),
+        Table("paths", "posts", "paths", TEXT, 2, swept, 2, n_quick_repeats=1),
+        Table("selection", "posts", "rankings", TEXT, 2, selected, 2, n_quick_repeats=1),
+        Table("stability", "posts", "rankings", TEXT, 1, resampled, 1, n_quick_repeats=1),
+        Table("gene_selection", "genes", "gene_rankings", GENES, 5, selected, 1, n_quick_repeats=1),
+        Table("gene_stability", "genes", "gene_rankings", GENES, 1, resampled, 1, n_quick_repeats=1),
     )
 }

@@ -172,8 +172,10 @@ def dme(X: Matrix, y: Codes, held: Matrix, seed: int) -> Outcome:
 # ------------------------------------------------------------------ naive Bayes
 
 
-def naive_bayes(kind: type) -> Callable[[Matrix, Codes, Matrix, int], Outcome]:
-    """Pseudo-counts, and counts or tf-idf, by inner folds."""
+def naive_bayes(
+    kind: type, finish: Callable[[Any, int], Any] = lambda model, _: model
+) -> Callable[[Matrix, Codes, Matrix, int], Outcome]:
+    """Pseudo-counts, and counts or tf-idf, by inner folds; ``finish`` says what is fitted at the end."""
 
     def run(X: Matrix, y: Codes, held: Matrix, seed: int) -> Outcome:
         right = np.zeros((2, len(PSEUDO_COUNTS)))
@@ -184,26 +186,21 @@ def naive_bayes(kind: type) -> Callable[[Matrix, Codes, Matrix, int], Outcome]:
         r, i = np.unravel_index(right.argmax(), right.shape)
         A, B = weighted(X, held) if r else (X, held)
         chosen = {"alpha": PSEUDO_COUNTS[i], "representation": ["counts", "tf-idf"][r]}
-        return fitted_outcome(kind(alpha=PSEUDO_COUNTS[i]).fit(A, y), B, chosen)
+        return fitted_outcome(finish(kind(alpha=PSEUDO_COUNTS[i]), seed).fit(A, y), B, chosen)
 
     return run
 
 
+def sigmoids(model: Any, seed: int) -> CalibratedClassifierCV:
+    """scikit-learn's calibration, by five folds."""
+    return CalibratedClassifierCV(model, cv=StratifiedKFold(5, shuffle=True, random_state=seed))
+
+
 method("text", "multinomial_nb", "MultinomialNB, chosen")(naive_bayes(MultinomialNB))
 method("text", "complement_nb", "ComplementNB, chosen")(naive_bayes(ComplementNB))
-
-
-@method("text", "calibrated_nb", "CalibratedClassifierCV(MultinomialNB)")
-def calibrated_nb(X: Matrix, y: Codes, held: Matrix, seed: int) -> Outcome:
-    """Sigmoids over naive Bayes; pseudo-counts by inner folds, on counts."""
-    right = np.zeros(len(PSEUDO_COUNTS))
-    for train, test in inner_folds(X, y, seed):
-        for i, alpha in enumerate(PSEUDO_COUNTS):
-            right[i] += (MultinomialNB(alpha=alpha).fit(X[train], y[train]).predict(X[test]) == y[test]).sum()
-    alpha = best(PSEUDO_COUNTS, right)
-    folds = StratifiedKFold(5, shuffle=True, random_state=seed)
-    model = CalibratedClassifierCV(MultinomialNB(alpha=alpha), cv=folds).fit(X, y)
-    return fitted_outcome(model, held, {"alpha": alpha})
+method("text", "calibrated_nb", "CalibratedClassifierCV(MultinomialNB), chosen")(
+    naive_bayes(MultinomialNB, sigmoids)
+)
 
 
 @method("text", "gaussian_nb", "GaussianNB", quick=False)
