@@ -41,7 +41,8 @@ def draw_rows(
         marker = "os^vD<>ph*"[i % 10]
         axes.plot(np.subtract(values, base), places, marker, color=COLOURS[i % 8], alpha=0.8, label=titles[m])
     if figures:
-        best = [max(figures[row][c] for c in COLUMNS if c in figures[row]) for row in rows]
+        given = [[figures.get(row, {}).get(c, np.nan) for c in COLUMNS] for row in rows]
+        best = np.fmax.reduce(given, axis=1)
         axes.plot(np.subtract(best, base), places, "x", color="black", label="best of the paper's")
     axes.axvline(0, color="#444444", linewidth=1)
     axes.set_yticks(places, rows)

@@ -142,7 +142,8 @@ def accuracy_page(name: str) -> Callable[[Path, Path], str | None]:
             from experiments.figures import draw_rows
 
             competitors = [m for m in methods if not table.methods[m].ours]
-            draw_rows(cells, rows, OURS, competitors, titles, figures, out / f"{name}.svg")
+            same = {row: figures[row] for row in figures if comparable(table.kind, row)}
+            draw_rows(cells, rows, OURS, competitors, titles, same, out / f"{name}.svg")
             parts.append(f"![Accuracy of each method on each row]({name}.svg)")
         else:
             parts.append("The automatic model was not run yet.")
@@ -219,7 +220,7 @@ def _verdicts(
         )
         sums += "."
     explained = (
-        f"Competitors here are {', '.join(titles[m] for m in rivals)}; the best of them is taken for each "
+        f"Competitors here are {'; '.join(titles[m] for m in rivals)}. The best of them is taken for each "
         "row. Differences are in points; p is that of the corrected resampled t-test (Nadeau and Bengio) of "
         "paired differences on the same folds, adjusted over the rows (Holm); a loss is significant below "
         f"{LEVEL}. The paper gives one figure for each row, which cannot be tested."
