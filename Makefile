@@ -79,11 +79,11 @@ bench-dual: $(VENV)/.test  ## the dual: speed beside bare exponentials, and how 
 JOBS ?= 2
 STUDIES := paths selection stability gene_selection gene_stability
 
-paper: $(VENV)/.dev  ## all experiments, with everything they are compared with; an hour or two, goes on where it was stopped
+paper: $(VENV)/.dev  ## all experiments and their tables; hours, goes on where it was stopped
 	$(BIN)/python -m experiments run posts bodies genes $(STUDIES) --jobs $(JOBS)
 	$(BIN)/python -m experiments tables
 
-paper-quick: $(VENV)/.dev  ## the same with two repeats and fewer methods, in minutes; to build/paper-quick
+paper-quick: $(VENV)/.dev  ## a part of them in minutes; tables go to build/paper-quick
 	$(BIN)/python -m experiments run posts bodies genes paths selection stability --quick --jobs $(JOBS) --results build/paper-quick/results
 	$(BIN)/python -m experiments tables --results build/paper-quick/results --out build/paper-quick
 

@@ -14,6 +14,7 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import SVC
 
+from experiments.automatic import automatic
 from experiments.methods import Codes, Matrix, Outcome, fitted_outcome, method
 from maxdisc import MaxDiscClassifier
 from maxdisc.joint import Joint
@@ -63,13 +64,7 @@ def by_variance_ratio(X: Floats, y: Codes) -> Codes:
 # ------------------------------------------------------------------ this library
 
 
-@method("genes", "automatic", "automatic", ours=True)
-def automatic(X: Floats, y: Codes, held: Floats, seed: int) -> Outcome:
-    from experiments.automatic import chosen_by
-    from maxdisc import MaxDiscSearchCV
-
-    model = MaxDiscSearchCV(random_state=seed).fit(X, y)
-    return fitted_outcome(model, held, chosen_by(model))
+method("genes", "automatic", "automatic", ours=True)(automatic)
 
 
 def independent(divergence: str) -> Callable[[Floats, Codes, Floats, int], Outcome]:

@@ -14,6 +14,7 @@ from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 from sklearn.naive_bayes import ComplementNB, GaussianNB, MultinomialNB
 from sklearn.svm import SVC, LinearSVC
 
+from experiments.automatic import automatic
 from experiments.methods import Codes, Matrix, Outcome, fitted_outcome, method
 from maxdisc import DiscriminativeMaxEnt, MaxDiscClassifier
 
@@ -67,13 +68,7 @@ def best(values: Sequence[Any], scores: Sequence[float]) -> Any:
 # ------------------------------------------------------------------ this library
 
 
-@method("text", "automatic", "automatic", ours=True)
-def automatic(X: Matrix, y: Codes, held: Matrix, seed: int) -> Outcome:
-    from experiments.automatic import chosen_by
-    from maxdisc import MaxDiscSearchCV
-
-    model = MaxDiscSearchCV(random_state=seed).fit(X, y)
-    return fitted_outcome(model, held, chosen_by(model))
+method("text", "automatic", "automatic", ours=True)(automatic)
 
 
 def memd(divergence: str) -> Callable[[Matrix, Codes, Matrix, int], Outcome]:
