@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from experiments.comparing import Comparison, compared, methods_of, score, seeds_of
+from experiments.data import ROOT
 from experiments.paper import COLUMNS, EXACT, GENE_TABLE, TEXT_TABLE
 from experiments.records import Cells, Record, write_whole
 from experiments.tables import TABLES
 
-BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks" / "results"
+BENCHMARKS = ROOT / "benchmarks" / "results"
 
 #: Whom the automatic model must not lose to; all other methods are shown beside them.
 RIVALS = {"text": ("linear_svc", "logistic", "multinomial_nb", "complement_nb"), "genes": ("svm", "svm_all")}
@@ -93,9 +94,15 @@ def provenance_note(record: Record, cells: Cells) -> str:
     versions = sorted({", ".join(f"{k} {v}" for k, v in run["versions"].items()) for run in runs})
     return (
         f"Outer folds of seeds {', '.join(map(str, seeds))}. "
-        f"Record: `experiments/results/{record.path.name}`; "
+        f"Record: `{_short(record.path)}`; "
         f"{' and '.join(dates)}; {'; '.join(versions)}. Commands: {', '.join(commands)}."
     )
+
+
+def _short(path: Path) -> str:
+    """A path as seen from the checkout; elsewhere its name is enough."""
+    path = path.resolve()
+    return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.name
 
 
 def _few_repeats(cells: Cells, rows: Sequence[str], methods: Sequence[str], titles: dict[str, str]) -> str:
