@@ -18,7 +18,7 @@ def automatic(X: Matrix, y: Codes, held: Matrix, seed: int) -> Outcome:
 def chosen_by(model: Any) -> dict[str, Any]:
     """The best parameters of a fitted search, and how many features it kept, as a record can hold them."""
     chosen = {name: _plain(value) for name, value in getattr(model, "best_params_", {}).items()}
-    inside = getattr(model, "best_estimator_", model)
+    inside = getattr(model, "best_classifier_", model)
     if hasattr(inside, "n_selected_"):
         chosen["K"] = int(inside.n_selected_)
     return chosen

@@ -28,8 +28,8 @@ from maxdisc.smoothing import Smoothing
 POOLED = Smoothing(1e12)
 #: No covariance is shrunk less than this: its inverse then keeps 12 digits, however many features there are.
 LEAST_SHRINKAGE = 1e-4
-#: Logarithms begin at this share of a feature's deviation. With the deviation itself, sets of expression values
-#: with many classes lost up to six points.
+#: Logarithms begin at this share of a feature's deviation. With the deviation itself, a set of expression
+#: values with many classes lost up to six points.
 UNIT = 1 / 32
 # Linear terms of this size cancel to about 1e-8; beyond, distances to the class means are taken.
 FAR = 1e8
