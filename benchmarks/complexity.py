@@ -70,7 +70,7 @@ def memd(divergence):
 
 def greedy(X, y, T):
     structure = Joint(covariance="shared", shrinkage=0.2, search="greedy", transform=None)
-    model = MaxDiscClassifier("gaussian", structure=structure, n_features=0.25, smoothing=1.0)
+    model = MaxDiscClassifier("gaussian", structure=structure, n_features=0.25, evidence="raw", smoothing=1.0)
     return {"training": seconds(lambda: (model.fit(X, y), model.scores_))[0], **prediction(model, T)}
 
 

@@ -91,7 +91,8 @@ def nested(name: str, seed: int, structure: object = "joint") -> dict[str, objec
     chosen, seconds = [], {"joint": 0.0, "svm": 0.0}
     for train, test in StratifiedKFold(10, shuffle=True, random_state=seed).split(X, y):
         start = time.process_time()
-        model = MaxDiscClassifier(structure=structure, cv=inner_folds(seed)).fit(X[train], y[train])
+        model = MaxDiscClassifier(structure=structure, evidence="raw", cv=inner_folds(seed))
+        model.fit(X[train], y[train])
         correct["joint"] += int((model.predict(X[test]) == y[test]).sum())
         joint = model.joint_
         chosen.append([joint.transform, joint.shrinkage, joint.covariance, model.n_selected_])

@@ -70,7 +70,7 @@ def main() -> int:
     parser.add_argument("--large", action="store_true", help="also 100 classes x 1,000,000 features")
     parser.add_argument("--json", metavar="FILE", help="store the results")
     options = parser.parse_args()
-    MaxDiscClassifier().fit(*zipf_rows(200, 100, 2, 10))  # whatever is allocated once
+    MaxDiscClassifier(evidence="raw").fit(*zipf_rows(200, 100, 2, 10))  # whatever is allocated once
     results = []
     print(f"{'case':50} {'family':9} {'seconds':>8} {'MB':>7} {'limit':>6}")
     for name, (n_rows, n_features, n_classes, per_row, limit) in list(CASES.items())[: 1 + options.large]:
@@ -78,7 +78,7 @@ def main() -> int:
         for family in ("poisson", "gaussian")[: 1 if limit > 1000 else 2]:
             start = time.perf_counter()
             with PeakMemory() as peak:
-                MaxDiscClassifier(family).fit(X, y)
+                MaxDiscClassifier(family, evidence="raw").fit(X, y)
             seconds = time.perf_counter() - start
             print(f"{name:50} {family:9} {seconds:8.1f} {peak.megabytes:7.0f} {limit:6}", flush=True)
             results.append(

@@ -33,8 +33,8 @@ def best(work):
 
 def main() -> None:
     X, y = zipf_rows(20_000, 100_000, 20, 150)
-    found, _ = best(lambda: MaxDiscClassifier().fit(X, y))
-    given, model = best(lambda: MaxDiscClassifier(n_features="all", smoothing=0.1).fit(X, y))
+    found, _ = best(lambda: MaxDiscClassifier(evidence="raw").fit(X, y))
+    given, model = best(lambda: MaxDiscClassifier(n_features="all", evidence="raw", smoothing=0.1).fit(X, y))
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.maxdisc")
         saved, _ = best(lambda: save(model, path))

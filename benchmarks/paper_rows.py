@@ -34,7 +34,8 @@ UNSEEN = ("lung_filtered1543", "gcm_filtered1363")
 
 def accuracy(family, X, y, n_folds, seed):
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
-    return 100 * float((cross_val_predict(MaxDiscClassifier(family), X, y, cv=folds) == y).mean())
+    model = MaxDiscClassifier(family, evidence="raw")
+    return 100 * float((cross_val_predict(model, X, y, cv=folds) == y).mean())
 
 
 def text_rows():

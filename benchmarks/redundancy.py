@@ -36,7 +36,8 @@ def accuracy(parameters, size, X, y, folds):
     """In percent, of all rows, each predicted when it was held out."""
     right = 0
     for train, test in folds.split(X, y):
-        model = MaxDiscClassifier("poisson", n_features=size, **parameters).fit(X[train], y[train])
+        model = MaxDiscClassifier("poisson", n_features=size, evidence="raw", **parameters)
+        model.fit(X[train], y[train])
         right += int((model.predict(X[test]) == y[test]).sum())
     return 100 * right / len(y)
 

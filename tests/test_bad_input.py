@@ -101,8 +101,8 @@ CASES = {
         "structure must be 'independent', 'joint' or a Joint",
     ),
     "evidence": (
-        lambda: MaxDiscClassifier(evidence="calibrated").fit(X, y),
-        "evidence='calibrated' is for joint densities",
+        lambda: MaxDiscClassifier(evidence="doubted").fit(X, y),
+        "evidence='doubted' is not available: use evidence='raw'",
     ),
     "redundancy": (
         lambda: MaxDiscClassifier(redundancy=-0.5).fit(X, y),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.feature_selection import SelectFromModel
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -29,10 +30,17 @@ from maxdisc.smoothing import Smoothing
 from maxdisc.testing import random_data
 
 families = pytest.mark.parametrize("name", FAMILIES)
+# The generative model itself, as peers and laws of densities know it.
+RawClassifier = partial(MaxDiscClassifier, evidence="raw")
+both = pytest.mark.parametrize("evidence", ["raw", "calibrated"])
 
 
 @parametrize_with_checks(
-    [MaxDiscClassifier(family) for family in ("auto", "gaussian", "exponential", "poisson")]
+    [
+        MaxDiscClassifier(family, evidence=evidence)
+        for family in ("auto", "gaussian", "exponential", "poisson")
+        for evidence in ("raw", "calibrated")
+    ]
 )
 def test_scikit_learn(estimator, check):
     check(estimator)
@@ -46,7 +54,7 @@ def test_gaussian_naive_bayes(shift):
     X, y = load_breast_cancer(return_X_y=True)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     peer = GaussianNB(var_smoothing=0.0).fit(X, y)
-    ours = MaxDiscClassifier("gaussian", n_features="all", smoothing=0.0).fit(X + shift, y)
+    ours = RawClassifier("gaussian", n_features="all", smoothing=0.0).fit(X + shift, y)
     np.testing.assert_allclose(
         ours.predict_log_proba(X + shift), peer.predict_log_proba(X), atol=1e-8 if not shift else 2e-5
     )
@@ -79,9 +87,7 @@ def test_multinomial_naive_bayes_where_rows_have_one_length(alpha):
     # alpha pseudo-counts for each word: in non-zero cells, divided by what such a cell holds on average.
     amount = alpha * (X != 0).mean() / X.mean()
     for data in (X, sp.csr_array(X)):
-        ours = MaxDiscClassifier("poisson", n_features="all", smoothing=Smoothing(amount, "flat")).fit(
-            data, y
-        )
+        ours = RawClassifier("poisson", n_features="all", smoothing=Smoothing(amount, "flat")).fit(data, y)
         np.testing.assert_allclose(ours.predict_log_proba(data), peer.predict_log_proba(X), atol=1e-8)
 
 
@@ -90,7 +96,7 @@ def test_bernoulli_naive_bayes_without_smoothing():
     y = np.arange(300) % 2
     X = (rng.random((300, 6)) < np.where(y == 1, 0.3, 0.6)[:, None]).astype(float)
     peer = BernoulliNB(alpha=1e-12, force_alpha=True).fit(X, y)
-    ours = MaxDiscClassifier("bernoulli", n_features="all", smoothing=0.0).fit(X, y)
+    ours = RawClassifier("bernoulli", n_features="all", smoothing=0.0).fit(X, y)
     np.testing.assert_allclose(ours.predict_log_proba(X), peer.predict_log_proba(X), atol=1e-8)
 
 
@@ -128,7 +134,7 @@ def test_any_batching_is_fit(data):
     X, y = random_data(name, 60, 4, 5, seed=data.draw(st.integers(0, 50)))
     labels = np.array(["d", "b", "c", "a"])[y]
     cuts = sorted(data.draw(st.sets(st.integers(1, 59), max_size=5)))
-    model = MaxDiscClassifier(name, n_features=3, smoothing=0.5)
+    model = RawClassifier(name, n_features=3, smoothing=0.5)
     whole = clone(model).fit(X, labels)
     order = np.array(data.draw(st.permutations(range(60))))
     for a, b in zip([0, *cuts], [*cuts, 60], strict=True):
@@ -140,8 +146,8 @@ def test_any_batching_is_fit(data):
 
 def test_integer_counts_are_learnt_bit_for_bit_in_any_batches():
     X, y = random_data("poisson", 60, 3, 5, seed=2)
-    a = MaxDiscClassifier("poisson", n_features="all", smoothing=1.0).fit(X, y)
-    b = MaxDiscClassifier("poisson", smoothing=1.0)
+    a = RawClassifier("poisson", n_features="all", smoothing=1.0).fit(X, y)
+    b = RawClassifier("poisson", smoothing=1.0)
     for i in range(60):
         b.partial_fit(sp.csr_array(X[i : i + 1]), y[i : i + 1])
     np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
@@ -163,11 +169,15 @@ def test_new_classes_may_appear_and_promised_ones_may_not():
 def test_partial_fit_after_fit_keeps_what_fit_chose():
     X, y = random_data("poisson", 90, 3, 12, seed=4)
     model = MaxDiscClassifier("poisson").fit(X[:60], y[:60])
-    kept, smoothing = model.n_selected_, model.smoothing_
+    kept, smoothing, evidence = model.n_selected_, model.smoothing_, model.evidence_
     model.partial_fit(X[60:], y[60:])
     assert (model.n_selected_, model.smoothing_) == (kept, smoothing)
-    again = MaxDiscClassifier("poisson", n_features=kept, smoothing=smoothing).fit(X, y)
-    np.testing.assert_array_equal(model.predict_proba(X), again.predict_proba(X))
+    again = RawClassifier("poisson", n_features=kept, smoothing=smoothing).fit(X, y)
+    weighed = evidence.applied(again.decision_)
+    np.testing.assert_array_equal(model.predict_joint_log_proba(X), weighed.scores(X))
+    raw = RawClassifier("poisson", n_features=kept, smoothing=smoothing).fit(X[:60], y[:60])
+    raw.partial_fit(X[60:], y[60:])
+    np.testing.assert_array_equal(raw.predict_proba(X), again.predict_proba(X))
 
 
 def test_a_stream_chooses_when_told():
@@ -211,15 +221,19 @@ def test_the_seam_checks_its_arguments():
 
 
 @families
-def test_permuting_rows_features_or_classes_permutes_the_answer(name):
+@both
+def test_permuting_rows_features_or_classes_permutes_the_answer(name, evidence):
     X, y = random_data(name, 80, 3, 7, seed=7)
     rng = np.random.default_rng(0)
-    model = MaxDiscClassifier(name, n_features=4, smoothing=1.0)
-    base = clone(model).fit(X, y)
+    # Folds by the content of a row do not hang on its place, and folds by its place not on its content.
+    model = MaxDiscClassifier(name, n_features=4, evidence=evidence, smoothing=1.0, cv="hash")
     rows, columns, renamed = rng.permutation(80), rng.permutation(7), np.array([2, 0, 1])
-    proba = base.predict_proba(X)
+    proba = clone(model).fit(X, y).predict_proba(X)
     by_rows = clone(model).fit(X[rows], y[rows])
     np.testing.assert_allclose(by_rows.predict_proba(X), proba, rtol=1e-7, atol=1e-12)
+    model.set_params(cv=KFold(4))
+    base = clone(model).fit(X, y)
+    proba = base.predict_proba(X)
     by_columns = clone(model).fit(X[:, columns], y)
     np.testing.assert_allclose(by_columns.predict_proba(X[:, columns]), proba, rtol=1e-7, atol=1e-12)
     np.testing.assert_array_equal(columns[by_columns.ranking_], base.ranking_)
@@ -321,8 +335,12 @@ def test_missing_cells_are_no_evidence():
     model = MaxDiscClassifier().fit(holes, y)
     assert np.isfinite(model.predict_proba(holes)).all()
     assert model.score(X, y) > 0.9
-    nothing = model.predict_proba(np.full((1, 4), np.nan))
-    np.testing.assert_allclose(nothing[0], model.class_prior_, rtol=1e-12)
+    nothing = np.full((1, 4), np.nan)
+    assert (model.explain(nothing).contributions == 0).all()
+    missing = np.isnan(holes)[:, model.decision_.columns]
+    assert (model.explain(holes).contributions.transpose(0, 2, 1)[missing] == 0).all()
+    raw = RawClassifier().fit(holes, y)
+    np.testing.assert_allclose(raw.predict_proba(nothing)[0], raw.class_prior_, rtol=1e-12)
     all_missing = holes.copy()
     all_missing[:, 2] = np.nan
     again = MaxDiscClassifier(n_features="all").fit(all_missing, y)
@@ -426,12 +444,14 @@ def test_it_works_where_estimators_work():
     assert "MaxDiscClassifier" in model._repr_html_()
 
 
-def test_one_se_keeps_fewer():
+@both
+def test_one_se_keeps_fewer(evidence):
     data = load_breast_cancer()
-    best = MaxDiscClassifier(rule="best").fit(data.data, data.target)
-    fewer = MaxDiscClassifier(rule="one_se").fit(data.data, data.target)
+    best = MaxDiscClassifier(rule="best", evidence=evidence).fit(data.data, data.target)
+    fewer = MaxDiscClassifier(rule="one_se", evidence=evidence).fit(data.data, data.target)
     assert fewer.n_selected_ <= best.n_selected_
-    assert fewer.n_selected_ == fewer.path_.best_size("one_se")
+    by = "accuracy" if evidence == "raw" else "log_loss"
+    assert fewer.n_selected_ == fewer.path_.sizes[fewer.path_.best_position("one_se", by)]
 
 
 @pytest.mark.parametrize(
@@ -440,9 +460,12 @@ def test_one_se_keeps_fewer():
 def test_how_many_features(asked, kept):
     data = load_breast_cancer()
     model = MaxDiscClassifier(n_features=asked, smoothing=1.0).fit(data.data, data.target)
-    assert model.n_selected_ == kept
-    assert model.path_ is None
-    assert len(model.decision_.columns) == kept
+    assert model.path_.sizes.tolist() == [kept]
+    raw = RawClassifier(n_features=asked, smoothing=1.0).fit(data.data, data.target)
+    assert raw.path_ is None
+    for each in (model, raw):
+        assert each.n_selected_ == kept
+        assert len(each.decision_.columns) == kept
 
 
 def test_a_users_divergence_ranks():
@@ -525,7 +548,7 @@ def test_a_far_class_does_not_blur_two_near_ones(distance, container):
     rng = np.random.default_rng(0)
     y = np.arange(600) % 3
     X = rng.normal(size=(600, 1)) + np.array([0.0, 2.0, distance])[y][:, None]
-    model = MaxDiscClassifier("gaussian", smoothing=0.0, n_features="all").fit(container(X), y)
+    model = RawClassifier("gaussian", smoothing=0.0, n_features="all").fit(container(X), y)
     near = y < 2
     peer = GaussianNB(var_smoothing=0.0).fit(X[near], y[near])
     odds = np.diff(model.predict_joint_log_proba(container(X))[near][:, :2], axis=1)
@@ -630,9 +653,9 @@ def test_unsolved_densities_are_reported_and_do_not_count():
     X, y = random_data("gamma", 60, 2, 3, seed=22)
     frame = pd.DataFrame(X * [1.0, 1e6, 1.0], columns=["a", "b", "c"])
     with pytest.warns(ConvergenceWarning, match="1 features, first column 'b'"):
-        model = MaxDiscClassifier(Stubborn(), smoothing=1.0, n_features="all").fit(frame, y)
+        model = RawClassifier(Stubborn(), smoothing=1.0, n_features="all").fit(frame, y)
     assert model.scores_[1] == 0.0
-    without = MaxDiscClassifier("gamma", smoothing=1.0, n_features="all").fit(X[:, [0, 2]], y)
+    without = RawClassifier("gamma", smoothing=1.0, n_features="all").fit(X[:, [0, 2]], y)
     np.testing.assert_allclose(model.predict_proba(frame), without.predict_proba(X[:, [0, 2]]), rtol=1e-9)
 
 
@@ -648,13 +671,13 @@ def test_ties_in_the_ranking_do_not_hang_on_rounding():
 
 def test_weights_have_no_unit_where_nothing_is_smoothed():
     X, y = random_data("poisson", 60, 2, 4, seed=23)
-    base = MaxDiscClassifier("poisson", smoothing=0.0, n_features="all").fit(X, y)
+    base = RawClassifier("poisson", smoothing=0.0, n_features="all").fit(X, y)
     for unit in (1e-12, 1e-3, 1e9):
         scaled = clone(base).fit(X, y, np.full(60, unit))
         np.testing.assert_allclose(
             scaled.predict_joint_log_proba(X), base.predict_joint_log_proba(X), rtol=1e-9
         )
-    path = MaxDiscClassifier("poisson", smoothing=0.0, cv="holdout", rule="one_se")
+    path = RawClassifier("poisson", smoothing=0.0, cv="holdout", rule="one_se")
     sizes = {clone(path).fit(X, y, np.full(60, unit)).n_selected_ for unit in (1e-4, 1.0, 1e4)}
     assert len(sizes) == 1
 
@@ -761,12 +784,12 @@ def test_a_failed_fit_leaves_the_old_model_or_none():
 def test_labels_of_one_kind_in_any_container():
     X, y = random_data("gaussian", 40, 2, 3, seed=31)
     words = np.array(["a", "b"])[y]
-    model = MaxDiscClassifier("gaussian", smoothing=1.0)
+    model = RawClassifier("gaussian", smoothing=1.0)
     model.partial_fit(X[:10], pd.Series(words[:10]), classes=["a", "b"])
     model.partial_fit(X[10:20], words[10:20])
     model.partial_fit(X[20:30], words[20:30].tolist())
     model.partial_fit(X[30:], words[30:].astype(object))
-    whole = MaxDiscClassifier("gaussian", smoothing=1.0, n_features="all").fit(X, words)
+    whole = RawClassifier("gaussian", smoothing=1.0, n_features="all").fit(X, words)
     np.testing.assert_allclose(model.predict_proba(X), whole.predict_proba(X), rtol=1e-9)
     assert model.predict(X).tolist() == whole.predict(X).tolist()
 
@@ -820,7 +843,12 @@ def test_a_narrow_beta_is_reported_not_guessed():
 
 def test_weights_whose_squares_vanish():
     X, y = random_data("gaussian", 60, 2, 4, seed=35)
-    model = MaxDiscClassifier("gaussian", smoothing=0.0, cv="holdout", rule="one_se")
+    model = RawClassifier("gaussian", smoothing=0.0, cv="holdout", rule="one_se")
     tiny = clone(model).fit(X, y, np.full(60, 1e-200))
     np.testing.assert_allclose(tiny.path_.accuracy, clone(model).fit(X, y).path_.accuracy)
     assert np.isfinite(tiny.path_.standard_error).all()
+    # Next to no rows say nothing about how much evidence should count.
+    weighed = clone(model).set_params(evidence="calibrated").fit(X, y, np.full(60, 1e-200))
+    np.testing.assert_allclose(weighed.evidence_.weights, 1.0)
+    np.testing.assert_allclose(weighed.path_.n_rows, 12.0)
+    assert np.isfinite(weighed.path_.standard_error).all()

@@ -18,7 +18,7 @@ def main() -> None:
     mpl.use("Agg")
     mpl.rcParams.update({"svg.hashsalt": "maxdisc", "font.size": 10, "svg.fonttype": "none"})
     task = docstring_task("package")
-    path = MaxDiscClassifier().fit(task.X, task.y).path_
+    path = MaxDiscClassifier(evidence="raw").fit(task.X, task.y).path_
     figure, axes = plt.subplots(figsize=(7.2, 3.2), layout="constrained")
     accuracy, error = path.mean_accuracy, path.standard_error
     axes.fill_between(

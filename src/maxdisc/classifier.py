@@ -391,17 +391,18 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         evidence: Evidence | None = None
         if plans:
             models = self._fold_models(rows, family, plans, classes)
-            if isinstance(models, FoldModels):
-                for part in models.parts[0]:
-                    require_representable(part, family.translates, self._names)
+            # Before anything is tried on folds, so that what is wrong is said by its name.
+            parts = models.parts[0] if isinstance(models, FoldModels) else [models.total()]
+            for part in parts:
+                require_representable(part, family.translates, self._names)
+            _require_weight(parts)
             choice, evidence = self._settle(models)
             moments = models.total()
         else:
             moments = rows.moments(family)[0]
             choice = self._usual(family, moments.n_features)
         require_representable(moments, family.translates, self._names)
-        if not moments.weight.any():
-            raise ValueError("the rows have no weight: at least one must weigh more than 0.")
+        _require_weight([moments])
         self._remember(family, moments, classes, choice, evidence)
         if self.evidence != "refined":
             models = None  # which may take much memory
@@ -410,6 +411,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         self._model_now = self._modelled(None if redundancy is None else partial(_reranked, redundancy, rows))
         if models is not None:
             self._refine(models, rows)
+        self._weighed_now = self._weighed()
         return self
 
     def _redundancy(self, n_features: int) -> Redundancy | None:
@@ -423,8 +425,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         settings = (given_prior(self.prior, classes), find_divergence(self.divergence))
         moments = rows.moments(family)[0]
         require_representable(moments, family.translates, self._names)
-        if not moments.weight.any():
-            raise ValueError("the rows have no weight: at least one must weigh more than 0.")
+        _require_weight([moments])
         models = JointModels(rows, joint, settings[1], settings[0], smoothing, plans, moments)
         size = given_size(self.n_features, moments.n_features)
         if size is not None and size > models.largest:
@@ -503,14 +504,16 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             found = calibrate(models, smoothings, edges, prior, rule, size is not None)
             if found is not None:
                 return found
+        sizes = np.array([size]) if size else size_grid(models.n_features)
+        choice = choose(models, smoothings, sizes, rule)
+        if self.evidence != "raw":
             warnings.warn(
                 f"evidence={self.evidence!r} is learnt from held-out rows, at least two of each of two "
                 "classes and more than there are bands and classes; these are too few: it is raw.",
                 UserWarning,
                 stacklevel=5,
             )
-        sizes = np.array([size]) if size else size_grid(models.n_features)
-        return choose(models, smoothings, sizes, rule), None
+        return choice, None
 
     def _refine(self, models: FoldModels | SparseFoldModels, rows: Rows) -> None:
         """Correct single features, if that is asked for and can be done."""
@@ -640,12 +643,17 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     @property
     def decision_(self) -> Decision:
         """The Bayes decision on the kept features, with their evidence weighed."""
+        generative, weighed = self._model[1], self._weighed_now
+        if weighed is None or weighed[0] is not generative:
+            weighed = self._weighed_now = self._weighed()
+        return generative if weighed is None else weighed[1]
+
+    def _weighed(self) -> tuple[LinearDecision, LinearDecision] | None:
+        """The decision as it was learnt, and weighed; None where evidence is raw or of an average."""
         generative = self._model[1]
         if not isinstance(self.evidence_, Evidence) or not isinstance(generative, LinearDecision):
-            return generative
-        if self._weighed_now is None or self._weighed_now[0] is not generative:
-            self._weighed_now = (generative, self.evidence_.applied(generative))
-        return self._weighed_now[1]
+            return None
+        return generative, self.evidence_.applied(generative)
 
     @property
     def _density(self) -> LinearDecision | JointDecision:
@@ -878,6 +886,11 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         kept = np.where(self._get_support_mask(), self.scores_, 0.0)
         total = kept.sum()
         return kept / total if total > 0 else kept
+
+
+def _require_weight(parts: Sequence[ClassMoments]) -> None:
+    if not any(part.weight.any() for part in parts):
+        raise ValueError("the rows have no weight: at least one must weigh more than 0.")
 
 
 def _reranked(redundancy: Redundancy, rows: Rows, ranking: FeatureRanking) -> FeatureRanking:

@@ -239,10 +239,9 @@ class _Bands:
             right, seen = log_p.argmax(axis=1) == self.sample.codes, _seen(log_p, self.sample.codes)
             accuracy[:, place], log_loss[:, place] = members @ right / weight, -(members @ seen) / weight
             fits.append((found.weights, found.bias - self.log_prior))
-        n_rows = weight**2 / (members**2).sum(axis=1)
         edges = self.edges[np.array(sizes) - 1]
         accuracy = np.clip(accuracy, 0.0, 1.0)
-        return SelectionPath(edges, accuracy, log_loss, weight, n_rows, smoothing), fits
+        return SelectionPath(edges, accuracy, log_loss, weight, _equal_rows(members), smoothing), fits
 
     def _fitted(self, size: int, before: SharedWeights | None) -> SharedWeights:
         sample = self.sample
@@ -253,6 +252,12 @@ class _Bands:
 def _seen(log_p: Floats, codes: Integers) -> Floats:
     """The log probability of the class that each row has."""
     return log_p[np.arange(len(codes)), codes]
+
+
+def _equal_rows(weights: Floats) -> Floats:
+    """How many rows of equal weight those along the last axis are worth."""
+    units = weights / weights.max()  # squares of tiny weights vanish
+    return np.asarray(units.sum(axis=-1) ** 2 / (units**2).sum(axis=-1))
 
 
 class Refinable(Trials, Protocol):
@@ -350,7 +355,7 @@ class _Correction:
             correction=of_correction * (final[:-1] * self.unit[:, None]).T,
             log_loss=float(-(held.weights @ _seen(after, held.codes)) / weight),
             accuracy=float(held.weights @ (after.argmax(axis=1) == held.codes) / weight),
-            n_rows=float(weight**2 / (held.weights @ held.weights)),
+            n_rows=float(_equal_rows(held.weights)),
             ridge=ridge,
         )
 

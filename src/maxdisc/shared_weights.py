@@ -20,7 +20,8 @@ MOST_STEPS = 60
 MOST_HALVINGS = 40
 #: The share of the promised gain that a step must keep.
 ENOUGH_GAIN = 1e-4
-#: Added to second derivatives, in shares of their mean: directions in which nothing changes then stay still.
+#: By this share second derivatives are increased: directions in which nothing changes then stay still. It is
+#: a share of each, because one row may be so far from the others that the unit of its feature is its own.
 DAMPING = 1e-9
 #: A ridge for rows of hardly any weight: nothing moves.
 MOST_PRECISION = 1e12
@@ -39,7 +40,7 @@ class SharedWeights:
     loss : float
         Mean log-loss of the rows, without the ridge.
     converged : bool
-        Whether the gradient vanished, or no step gained any more.
+        Whether a step promised next to no gain, or none gained any more.
     """
 
     weights: Floats
@@ -60,7 +61,7 @@ def shared_weights(
     ridge: float = 1.0,
     bias_ridge: float = 0.1,
     start: SharedWeights | None = None,
-    tol: float = 1e-6,
+    tol: float = 1e-12,
 ) -> SharedWeights:
     """Maximise the likelihood of classes, less a ridge towards weights of 1 and the biases given.
 
@@ -79,7 +80,7 @@ def shared_weights(
     start : SharedWeights, optional
         Where to begin; further features begin like its last.
     tol : float
-        The gradient at which to stop, for one unit of weight and features in units of their spread.
+        The last step is one that promises to gain no more than this, in nats for each row.
 
     Returns
     -------
@@ -97,17 +98,19 @@ def shared_weights(
     (True, True)
     """
     problem = _Problem.of(tensor, codes, row_weight, bias_center, ridge, bias_ridge)
-    point = problem.start(start)
+    # Never worse than weights of 1, however far from there a row of its own asks the others to begin.
+    point = min((problem.start(start), problem.center), key=lambda begin: problem.value(begin)[0])
     value, probability = problem.value(point)
     converged = False
     for _ in range(MOST_STEPS):
         slope = problem.slope(point, probability)
         held = problem.held(point, slope)
-        if np.abs(np.where(held, 0.0, slope)).max() <= tol:
-            converged = True
-            break
         step = problem.step(probability, slope, held)
         promised = float(slope @ step)
+        if -promised <= tol:
+            # Newton's last step has more digits than the objective, which could not tell whether it gains.
+            point, converged = problem.projected(point + step), True
+            break
         for halving in range(MOST_HALVINGS):
             share = 0.5**halving
             there = problem.projected(point + share * step)
@@ -201,9 +204,8 @@ class _Problem:
         crossed = np.einsum("nc,ncg->gc", mass, self.tensor) - expected.T @ mass
         of_biases = np.diag(mass.sum(axis=0)) - probability.T @ mass
         curvature = np.block([[of_weights, crossed], [crossed.T, of_biases]])
-        curvature[np.diag_indices_from(curvature)] += self.precision + DAMPING * np.trace(curvature) / len(
-            slope
-        )
+        diagonal = np.diag_indices_from(curvature)
+        curvature[diagonal] = (1 + DAMPING) * curvature[diagonal] + self.precision
         free = np.flatnonzero(~held)
         out = np.zeros(len(slope))
         out[free] = -np.linalg.solve(curvature[np.ix_(free, free)], slope[free])

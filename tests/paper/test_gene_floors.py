@@ -13,7 +13,8 @@ from maxdisc import MaxDiscClassifier
 def accuracy(gene_set, name, seed=0):
     X, y = gene_set(name)
     folds = StratifiedKFold(10, shuffle=True, random_state=seed)
-    return 100 * (cross_val_predict(MaxDiscClassifier("gaussian"), X, y, cv=folds) == y).mean()
+    model = MaxDiscClassifier("gaussian", evidence="raw")
+    return 100 * (cross_val_predict(model, X, y, cv=folds) == y).mean()
 
 
 @pytest.mark.parametrize(("name", "floor"), [("leukemia", 93.0), ("srbct", 93.0)])

@@ -20,7 +20,7 @@ BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "joint_genes.py"
 def test_floors(gene_set, name, floor):
     X, y = gene_set(name)
     folds = StratifiedKFold(5, shuffle=True, random_state=0)
-    model = MaxDiscClassifier(structure=Joint(transform="log"), cv=3)
+    model = MaxDiscClassifier(structure=Joint(transform="log"), evidence="raw", cv=3)
     assert 100 * (cross_val_predict(model, X, y, cv=folds) == y).mean() >= floor
 
 

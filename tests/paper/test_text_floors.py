@@ -13,7 +13,7 @@ from maxdisc import MaxDiscClassifier
 def accuracy(text_task, name, family):
     X, y = text_task(name)
     folds = StratifiedKFold(2, shuffle=True, random_state=0)
-    return 100 * cross_val_score(MaxDiscClassifier(family), X, y, cv=folds).mean()
+    return 100 * cross_val_score(MaxDiscClassifier(family, evidence="raw"), X, y, cv=folds).mean()
 
 
 def test_the_rows_have_the_papers_sizes(text_task):
@@ -50,7 +50,8 @@ def gains(text_task, names):
         folds = StratifiedKFold(2, shuffle=True, random_state=5)
         for size in (30, 100, 300):
             plain, greedy = (
-                MaxDiscClassifier("poisson", n_features=size, smoothing=0.1, redundancy=r) for r in (0.0, 1.0)
+                MaxDiscClassifier("poisson", n_features=size, smoothing=0.1, redundancy=r, evidence="raw")
+                for r in (0.0, 1.0)
             )
             scores = [100 * cross_val_score(model, X, y, cv=folds).mean() for model in (plain, greedy)]
             found.append(scores[1] - scores[0])
