@@ -108,6 +108,10 @@ def shared_weights(
             break
         step = problem.step(probability, slope, held)
         promised = float(slope @ step)
+        if -promised <= np.finfo(np.float64).eps * abs(value):
+            # The step is right, but its gain is too small for values to tell.
+            point, converged = problem.projected(point + step), True
+            break
         for halving in range(MOST_HALVINGS):
             share = 0.5**halving
             there = problem.projected(point + share * step)
