@@ -100,7 +100,9 @@ def test_a_large_ridge_leaves_nothing_and_each_step_gains():
     assert sizes[-1] < 1e-9
     Z = np.hstack([X, np.ones((150, 1))])
     reached = [
-        value(Z, codes, np.ones(150), offset, 0.1, correct(rows, codes, np.ones(150), offset, 0.1, None, n, 0.0))
+        value(
+            Z, codes, np.ones(150), offset, 0.1, correct(rows, codes, np.ones(150), offset, 0.1, None, n, 0.0)
+        )
         for n in range(12)
     ]
     assert (np.diff(reached) <= 1e-9).all()

@@ -244,10 +244,10 @@ def test_folds_of_about_the_size_of_a_sample(monkeypatch):
     n_rows = enough_rows(n_classes, 5) * 5 + 1
     codes = np.arange(n_rows) % n_classes
     X = sp.csr_array(rng.poisson(rng.gamma(0.3, 1.0, (n_classes, 40))[codes]).astype(float))
-    model = MaxDiscClassifier().fit(X, codes)
+    model = MaxDiscClassifier(n_features="all", smoothing=1.0).fit(X, codes)
     assert len(model.evidence_.edges) > 0
     monkeypatch.setattr(decision, "MANY_CELLS", 2**30)
-    general = MaxDiscClassifier().fit(X, codes)
+    general = MaxDiscClassifier(n_features="all", smoothing=1.0).fit(X, codes)
     np.testing.assert_allclose(model.evidence_.weights, general.evidence_.weights, rtol=1e-3)
 
 
@@ -258,7 +258,10 @@ def test_batches_give_the_same_evidence():
     def held(rows):
         models = FoldModels.of(rows, FAMILIES["poisson"], js_gm, None, [HashFolds(4)])
         (by_fold,) = models.held_out(edges, (ONE,), 9)
-        return {f: (np.sort(h.hashes), h.evidence[np.argsort(h.hashes, kind="stable")]) for f, h in by_fold.items()}
+        return {
+            f: (np.sort(h.hashes), h.evidence[np.argsort(h.hashes, kind="stable")])
+            for f, h in by_fold.items()
+        }
 
     whole = held(ArrayRows(X, codes, 3))
     for step in (1, 7, 33):

@@ -53,7 +53,11 @@ def solved(tensor, codes, weight, center):
 
 
 @given(
-    st.integers(2, 6), st.integers(1, 5), st.sampled_from([0.05, 1.0, 8.0]), st.integers(0, 10**6), st.booleans()
+    st.integers(2, 6),
+    st.integers(1, 5),
+    st.sampled_from([0.05, 1.0, 8.0]),
+    st.integers(0, 10**6),
+    st.booleans(),
 )
 def test_the_optimum_is_that_of_two_other_solvers(n_classes, n_bands, scale, seed, weighty):
     tensor, codes = evidence(120, n_classes, n_bands, scale, seed)
