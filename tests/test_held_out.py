@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -132,7 +134,7 @@ def test_any_order_and_any_batches_give_the_same_rows(sparse):
     for _ in range(5):
         order = rng.permutation(60)
         cuts = [0, *np.sort(rng.choice(60, 3)).tolist(), 60]
-        batches = [order[a:b] for a, b in zip(cuts, cuts[1:], strict=False) if b > a]
+        batches = [order[a:b] for a, b in itertools.pairwise(cuts) if b > a]
         parts = [trial.swept(X[b], codes[b], weights[b], edges, np.arange(len(b))) for b in batches]
         total = parts[0]
         for part in parts[1:]:
