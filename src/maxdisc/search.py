@@ -159,7 +159,7 @@ class MaxDiscSearchCV(TransformerMixin, ClassifierMixin, BaseEstimator):
             if self.verbose:
                 told = f"held-out log-loss {loss:.4f}, accuracy {accuracy:.4f}"
                 print(f"maxdisc: {candidate}: {told}, {classifier.n_selected_} features", flush=True)
-        losses = np.array(results["log_loss"])
+        losses = np.nan_to_num(np.array(results["log_loss"]), nan=np.inf)
         best = int(np.argmax(losses <= losses.min() * (1 + TIE) + 1e-12))
         front, classifier = fitted[best]
         self.cv_results_, self.best_index_ = results, best
