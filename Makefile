@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint docs bench-memory bench-text bench-model-file bench-dme bench-complexity bench-jensen-shannon bench-redundancy bench-joint bench-dual clean
+.PHONY: help demo test test-slow lint docs bench-memory bench-text bench-model-file bench-dme bench-complexity bench-jensen-shannon bench-redundancy bench-joint bench-dual bench-evidence paper paper-quick clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | awk -F'|' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -76,6 +76,20 @@ bench-joint: $(VENV)/.test  ## joint densities on the six gene sets, beside a li
 bench-dual: $(VENV)/.test  ## the dual: speed beside bare exponentials, and how many random problems are solved
 	$(BIN)/python benchmarks/dual.py
 
+bench-evidence: $(VENV)/.test  ## calibrated and refined evidence beside raw and a tuned linear SVM: time, accuracy, trust
+	OMP_NUM_THREADS=1 MAXDISC_NUM_THREADS=1 $(BIN)/python benchmarks/evidence.py
+
+JOBS ?= 2
+STUDIES := paths selection stability gene_selection gene_stability
+
+paper: $(VENV)/.dev  ## all experiments and their tables; hours, goes on where it was stopped
+	$(BIN)/python -m experiments run posts bodies genes $(STUDIES) --jobs $(JOBS)
+	$(BIN)/python -m experiments tables
+
+paper-quick: $(VENV)/.dev  ## a part of them in minutes; tables go to build/paper-quick
+	$(BIN)/python -m experiments run posts bodies genes paths selection stability --quick --jobs $(JOBS) --results build/paper-quick/results
+	$(BIN)/python -m experiments tables --results build/paper-quick/results --out build/paper-quick
+
 clean:  ## remove what the other commands made
-	rm -rf $(VENV) .venv-all .venv-oldest docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-all .venv-oldest build docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -16,11 +16,11 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-from paper_rows import text_rows
+from paper_rows import text_rows  # which also finds the experiments
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
-from text_tasks import PAPER_DME
 
+from experiments.paper import PAPER_DME
 from maxdisc import DiscriminativeMaxEnt
 
 HERE = Path(__file__).resolve().parent

@@ -25,11 +25,10 @@ import maxdisc
 from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "paper"))
-from text_tasks import TEXT_TASKS  # noqa: E402  # the table is the tests'
+sys.path.insert(0, str(ROOT))
+from experiments.paper import EXACT, TEXT_TASKS  # noqa: E402
 
 DATA = Path(os.environ.get("MAXDISC_DATA") or ROOT.parent / "shared" / "data")
-EXACT = ("colon", "leukemia", "cns", "dlbcl", "prostate", "srbct")
 UNSEEN = ("lung_filtered1543", "gcm_filtered1363")
 
 

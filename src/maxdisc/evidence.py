@@ -30,8 +30,11 @@ STEPS_FURTHER = 2
 #: rows. All of the evidence would count the rows twice; none of it leaves all to the correction, which is
 #: best where classes are many and of very different sizes.
 TRIED = ((0.5, 1.0), (0.5, 0.3), (0.5, 0.1), (0.0, 0.3), (0.0, 0.1))
-#: They are compared on folds that hold out so many rows.
+#: They are compared on folds that hold out so many rows, fitted to at most so many, ...
 ENOUGH_TO_COMPARE = 500
+MOST_TO_COMPARE = 4000
+#: ... and the best is mixed with the evidence on folds that hold out so many.
+ENOUGH_TO_MIX = 4000
 #: All the rows.
 ALL_ROWS = 2**62
 
@@ -340,7 +343,7 @@ class _Correction:
         gain = held.weights @ (_seen(after, held.codes) - _seen(before, held.codes))
         if not mixed.weights[1] > 0 or gain <= len(self.bias) + 1:
             return self.evidence
-        final = self._fitted(held, share, ridge, last)
+        final = self._fitted(HeldOut.joined(list(self.held.values())), share, ridge, last)
         of_evidence, of_correction = mixed.weights
         total = of_evidence * self.bias + of_correction * (final[-1] + self._base(share)) + mixed.bias
         weight = held.weights.sum()
@@ -359,15 +362,14 @@ class _Correction:
     def _chosen(self) -> tuple[tuple[float, float], dict[int, Floats], Floats | None]:
         """The best share and ridge on as many folds as tell them apart.
 
-        Also what they add to the scores of the held-out rows of every fold, and the last correction.
+        Also what they add to the scores of the held-out rows of some folds, and the last correction.
         """
-        numbers = list(self.held)
-        rows_held = np.cumsum([len(part) for part in self.held.values()])
-        enough = min(int(np.searchsorted(rows_held, ENOUGH_TO_COMPARE)) + 1, len(numbers))
-        first, rest = numbers[:enough], numbers[enough:]
+        first, mixed = self._folds_of(ENOUGH_TO_COMPARE), self._folds_of(ENOUGH_TO_MIX)
         tried: list[dict[int, Floats]] = [{} for _ in TRIED]
         for fold in first:
             nested, found, before = self._nested(fold), None, None
+            step = -(-len(nested) // MOST_TO_COMPARE)
+            nested = nested if step == 1 else nested.select(np.arange(0, len(nested), step))
             for place, (share, ridge) in enumerate(TRIED):
                 # Never from the correction of another fold, which has seen the rows that this one holds out.
                 found = self._fitted(nested, share, ridge, found if share == before else None)
@@ -375,11 +377,18 @@ class _Correction:
         held = HeldOut.joined([self.held[fold] for fold in first])
         losses = [self._mixed(self._mixing(held, by_fold), held).loss for by_fold in tried]
         best = int(np.argmin(losses))
-        (share, ridge), chosen = TRIED[best], tried[best]
-        for fold in rest:
+        (share, ridge), chosen = TRIED[best], tried[best] if step == 1 else {}
+        for fold in mixed:
+            if fold in chosen:
+                continue
             found = self._fitted(self._nested(fold), share, ridge, None)
             chosen[fold] = self._added(found, share, fold)
         return (share, ridge), chosen, found
+
+    def _folds_of(self, n_rows: int) -> list[int]:
+        """The first folds that hold out so many rows together."""
+        held = np.cumsum([len(part) for part in self.held.values()])
+        return list(self.held)[: int(np.searchsorted(held, n_rows)) + 1]
 
     def _nested(self, fold: int) -> HeldOut:
         """Evidence of the rows of all other folds, from models that have seen neither them nor this fold."""

@@ -98,13 +98,14 @@ class HeldOut:
 
     @classmethod
     def joined(cls, parts: Sequence[HeldOut]) -> HeldOut:
-        """The rows of several, one after the other."""
+        """The rows of several, one after the other; their hashes only if all have them."""
+        hashed = all(len(p.hashes) == len(p) for p in parts)
         return cls(
             np.concatenate([p.evidence for p in parts]),
             np.concatenate([p.codes for p in parts]),
             np.concatenate([p.weights for p in parts]),
             np.concatenate([p.rows for p in parts]),
-            np.concatenate([p.hashes for p in parts]),
+            np.concatenate([p.hashes if hashed else p.hashes[:0] for p in parts]),
             parts[0].most,
         )
 

@@ -28,6 +28,9 @@ from maxdisc.smoothing import Smoothing
 POOLED = Smoothing(1e12)
 #: No covariance is shrunk less than this: its inverse then keeps 12 digits, however many features there are.
 LEAST_SHRINKAGE = 1e-4
+#: Logarithms begin at this share of a feature's deviation. With the deviation itself, a set of expression
+#: values with many classes lost up to six points.
+UNIT = 1 / 32
 # Linear terms of this size cancel to about 1e-8; beyond, distances to the class means are taken.
 FAR = 1e8
 # A covariance this much wider in one direction than in most has an inverse of five digits.
@@ -60,8 +63,9 @@ class Joint:
         the J of the joint densities, cross-fitted between two halves of the rows. The halves are dealt by a
         hash of each row's cells and their columns: the order of rows does not matter, that of columns does.
     transform : {"auto", "log"} or None
-        Take x as it is, or ``sign(x) log(1 + |x| / u)``, with u the feature's deviation over all rows: so 0
-        stays 0, small values stay nearly as they are, and large ones, of either sign, become logarithms.
+        Take x as it is, or ``sign(x) log(1 + |x| / u)``, with u a small part (1/32) of the feature's
+        deviation over all rows: so 0 stays 0, and all that is not close to it, of either sign, becomes a
+        logarithm.
 
     Examples
     --------
@@ -123,13 +127,13 @@ class LogTransform:
 
     @classmethod
     def of(cls, moments: ClassMoments) -> LogTransform:
-        """The unit of each feature is its deviation over all rows; 1 for one that does not vary."""
+        """The unit of each feature is a small part of its deviation over all rows; 1 if it does not vary."""
         center, sums = moments.centred()
         cells = np.broadcast_to(moments.cells, center.shape)
         total = np.maximum(cells.sum(axis=0), np.finfo(np.float64).tiny)
         level = (cells * center).sum(axis=0) / total
         variance = (sums[1] + cells * (center - level) ** 2).sum(axis=0) / total
-        return cls(np.where(variance > 0, np.sqrt(variance), 1.0))
+        return cls(np.where(variance > 0, UNIT * np.sqrt(variance), 1.0))
 
     def __call__(self, X: Matrix) -> Matrix:
         """Transformed values of the same shape, sparse from sparse; NaN stays NaN."""

@@ -101,6 +101,7 @@ class CountScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """A copy of the counts, sparse."""
         X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
         counts = sp.csr_array(X, copy=True) if is_sparse(X) else sp.csr_array(np.asarray(X))
+        counts.sum_duplicates()
         if counts.nnz and counts.data.min() < 0:
             first = int(np.argmax(counts.data < 0))
             row = int(np.searchsorted(counts.indptr, first, side="right")) - 1

@@ -11,13 +11,13 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from maxdisc.classifier import MaxDiscClassifier
-from maxdisc.matrices import Floats, Matrix, is_sparse
+from maxdisc.matrices import Floats, Matrix, canonical, is_sparse
 from maxdisc.parameters import require_labels
 from maxdisc.scaling import CountScaler
 from maxdisc.text import TermFrequencyVectorizer
@@ -36,7 +36,7 @@ FOR_TABLES: tuple[dict[str, Any], ...] = (
 TIE = 0.005
 
 
-class MaxDiscSearchCV(ClassifierMixin, BaseEstimator):
+class MaxDiscSearchCV(TransformerMixin, ClassifierMixin, BaseEstimator):
     """Choose among families, scales, structures and kinds of evidence without looking at test data.
 
     Each candidate is fitted once, on all the rows; in doing so it chooses its own number of features,
@@ -131,6 +131,7 @@ class MaxDiscSearchCV(ClassifierMixin, BaseEstimator):
             words = TermFrequencyVectorizer() if self.vectorizer is None else clone(self.vectorizer)
             words.set_params(scale=None)
             X = words.fit_transform(X)
+        X = canonical(X)
         listed = self._listed(X, words is not None)
         splits = _same_for_all(self.cv, X, y, groups)
         seed = self.random_state
@@ -186,7 +187,9 @@ class MaxDiscSearchCV(ClassifierMixin, BaseEstimator):
                 raise ValueError(f"candidates must be 'auto' or a list of parameters, got {given!r}.")
             counts = text or (is_sparse(X) and (X.nnz == 0 or X.data.min() >= 0))
             given = FOR_TEXT if counts else FOR_TABLES
-        listed = [dict(candidate) for candidate in given]
+        if not isinstance(given, Sequence) or not all(isinstance(candidate, Mapping) for candidate in given):
+            raise ValueError(f"candidates must be 'auto' or a list of parameters, got {given!r}.")
+        listed = [dict(candidate) for candidate in given if isinstance(candidate, Mapping)]
         if not listed:
             raise ValueError("candidates are empty: name at least one model.")
         known = {*MaxDiscClassifier().get_params(deep=False), "scale"}
@@ -194,11 +197,8 @@ class MaxDiscSearchCV(ClassifierMixin, BaseEstimator):
             unknown = sorted(candidate.keys() - known)
             if unknown:
                 raise ValueError(f"a candidate has a parameter that MaxDiscClassifier lacks: {unknown[0]!r}.")
-        usual = {"evidence": MaxDiscClassifier().evidence}
-        refined = [
-            {**c, "evidence": "calibrated"} for c in listed if c.get("evidence", "calibrated") == "refined"
-        ]
-        return [c for c in listed if {**usual, **c} not in refined]
+        refined = [_told(c, "calibrated") for c in listed if c.get("evidence") == "refined"]
+        return [c for c in listed if _told(c) not in refined]
 
     def _front(
         self, words: TermFrequencyVectorizer | None, X: Matrix, scale: str | None, scales: bool
@@ -232,7 +232,8 @@ class MaxDiscSearchCV(ClassifierMixin, BaseEstimator):
 
     def explain(self, X: Any) -> Any:
         """Take the scores of some rows apart: see :meth:`MaxDiscClassifier.explain`."""
-        explanation = self.best_classifier_.explain(self._rows(X))
+        rows = self._rows(X)
+        explanation = self.best_classifier_.explain(rows)
         if isinstance(self.best_estimator_, Pipeline):
             names = self.best_estimator_[0].get_feature_names_out()
             return replace(explanation, names=names[self.best_classifier_.decision_.columns])
@@ -240,13 +241,20 @@ class MaxDiscSearchCV(ClassifierMixin, BaseEstimator):
 
     def transform(self, X: Any) -> Matrix:
         """The features that the best model keeps, in its scale."""
-        return self.best_classifier_.transform(self._rows(X))
+        rows = self._rows(X)
+        return self.best_classifier_.transform(rows)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _told(candidate: dict[str, Any], evidence: str | None = None) -> dict[str, str]:
+    """A candidate as text, with another kind of evidence if one is given: arrays cannot be compared."""
+    told = {"evidence": MaxDiscClassifier().evidence, **candidate}
+    return {name: repr(value) for name, value in {**told, "evidence": evidence or told["evidence"]}.items()}
 
 
 def _is_text(X: Any) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from text_tasks import TEXT_TASKS
 
+from experiments.paper import TEXT_TASKS
 from maxdisc import TermFrequencyVectorizer
 
 

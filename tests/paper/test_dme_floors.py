@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
-from text_tasks import PAPER_DME
 
+from experiments.paper import PAPER_DME
 from maxdisc import DiscriminativeMaxEnt
 
 

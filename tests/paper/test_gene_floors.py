@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
+from experiments.paper import EXACT
 from maxdisc import MaxDiscClassifier
-
-EXACT = ("colon", "leukemia", "cns", "dlbcl", "prostate", "srbct")
 
 
 def accuracy(gene_set, name, seed=0):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.model_selection import StratifiedKFold, cross_val_score
-from text_tasks import TEXT_TASKS
 
+from experiments.paper import TEXT_TASKS
 from maxdisc import MaxDiscClassifier
 
 

@@ -1,0 +1,196 @@
+"""A few weights and a bias for each class: the optimum, whatever the features are like."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from maxdisc.conditional import ClassFeatures, Examples, Prior, fit, log_posterior
+from maxdisc.shared_weights import shared_weights
+
+RIDGE, BIAS_RIDGE = 1.0, 0.1
+
+
+def evidence(n=300, n_classes=4, n_bands=3, scale=2.0, seed=0):
+    """Bands of which the first is told by the class, the second less so, and the others against it."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(n_classes, size=n)
+    tensor = rng.normal(size=(n, n_classes, n_bands))
+    tensor[np.arange(n), codes] += np.array([1.0, 0.3, -0.4, *[0.0] * n_bands])[:n_bands]
+    return scale * tensor, codes
+
+
+def objective(tensor, codes, weight, center):
+    """Minus log-likelihood plus the ridge and its gradient, written down again."""
+    n_bands, truth = tensor.shape[2], (np.arange(len(codes)), codes)
+
+    def evaluated(point):
+        log_p = log_posterior(tensor @ point[:n_bands] + point[n_bands:])
+        surplus = np.exp(log_p)
+        surplus[truth] -= 1
+        surplus *= weight[:, None]
+        away = point - np.r_[np.ones(n_bands), center]
+        precision = np.r_[np.full(n_bands, RIDGE), np.full(len(center), BIAS_RIDGE)]
+        value = -weight @ log_p[truth] + 0.5 * precision @ away**2
+        slope = np.r_[np.einsum("nc,ncg->g", surplus, tensor), surplus.sum(axis=0)]
+        return value, slope + precision * away
+
+    return evaluated
+
+
+def solved(tensor, codes, weight, center):
+    n_bands, n_classes = tensor.shape[2], tensor.shape[1]
+    bounds = [(0, None)] * n_bands + [(None, None)] * n_classes
+    first = np.r_[np.ones(n_bands), center]
+    given = objective(tensor, codes, weight, center)
+    found = minimize(
+        given, first, jac=True, bounds=bounds, options={"ftol": 1e-15, "gtol": 1e-9, "maxiter": 5000}
+    )
+    return found.x[:n_bands], found.x[n_bands:], found.fun
+
+
+@given(
+    st.integers(2, 6),
+    st.integers(1, 5),
+    st.sampled_from([0.05, 1.0, 8.0]),
+    st.integers(0, 10**6),
+    st.booleans(),
+)
+def test_the_optimum_is_that_of_two_other_solvers(n_classes, n_bands, scale, seed, weighty):
+    tensor, codes = evidence(120, n_classes, n_bands, scale, seed)
+    rng = np.random.default_rng(seed + 1)
+    weight = rng.random(120) + 0.1 if weighty else np.ones(120)
+    center = rng.normal(size=n_classes)
+    found = shared_weights(tensor, codes, weight, center, tol=1e-10)
+    assert found.converged
+    value = objective(tensor, codes, weight, center)
+    at = np.r_[found.weights, found.bias]
+    weights, bias, least = solved(tensor, codes, weight, center)
+    assert value(at)[0] <= least + 1e-8 * (1 + abs(least))
+    np.testing.assert_allclose(found.weights, weights, atol=1e-4)
+    np.testing.assert_allclose(found.bias, bias, atol=1e-3)
+    other = fit(
+        Examples(ClassFeatures(tensor), codes, weight),
+        Prior(RIDGE, 1.0, BIAS_RIDGE, center),
+        lower=0.0,
+        tol=1e-9,
+    )
+    np.testing.assert_allclose(found.weights, other.weights, atol=1e-4)
+
+
+def test_the_gradient_vanishes_where_weights_are_free_and_points_out_where_they_are_not():
+    tensor, codes = evidence(seed=3)
+    found = shared_weights(tensor, codes, np.ones(len(codes)), np.zeros(4), tol=1e-10)
+    _, slope = objective(tensor, codes, np.ones(len(codes)), np.zeros(4))(np.r_[found.weights, found.bias])
+    assert found.weights[2] == 0  # that band speaks against the class
+    assert slope[2] > 0
+    free = np.delete(slope, 2)
+    assert np.abs(free).max() < 1e-6 * len(codes)
+
+
+def test_the_loss_is_that_of_the_rows():
+    tensor, codes = evidence()
+    weight = np.random.default_rng(0).random(len(codes))
+    found = shared_weights(tensor, codes, weight, np.zeros(4))
+    log_p = found.log_posterior(tensor)[np.arange(len(codes)), codes]
+    assert found.loss == pytest.approx(-weight @ log_p / weight.sum())
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-6, 1e6, 1e12])
+def test_evidence_of_any_size(scale):
+    """What is hardly told stays at the centre of the ridge, and what is far too sure is brought down."""
+    tensor, codes = evidence(400, 3, 2, scale)
+    found = shared_weights(tensor, codes, np.ones(400), np.log(np.full(3, 1 / 3)))
+    assert found.converged
+    assert np.isfinite(found.loss)
+    assert found.loss <= np.log(3) + 1e-6
+    if scale < 1:
+        np.testing.assert_allclose(found.weights, 1.0, atol=1e-3)
+    else:
+        unit = shared_weights(tensor / scale, codes, np.ones(400), np.log(np.full(3, 1 / 3)), ridge=1e-9)
+        np.testing.assert_allclose(found.weights * scale, unit.weights, rtol=1e-3)
+
+
+@pytest.mark.parametrize("factor", [1e-200, 1e-9, 1e9, 1e150])
+def test_weights_of_rows_of_any_size(factor):
+    tensor, codes = evidence(200, 3, 2)
+    found = shared_weights(tensor, codes, np.full(200, factor), np.zeros(3))
+    assert found.converged
+    assert np.isfinite(found.weights).all()
+    if factor < 1:
+        # Rows that weigh nothing say nothing.
+        np.testing.assert_allclose(found.weights, 1.0, atol=1e-3)
+    else:
+        free = shared_weights(tensor, codes, np.ones(200), np.zeros(3), ridge=0.0, bias_ridge=0.0)
+        np.testing.assert_allclose(found.weights, free.weights, rtol=1e-3, atol=1e-6)
+
+
+def test_a_row_of_weight_two_is_two_rows():
+    tensor, codes = evidence(60, 3, 2)
+    twice = np.repeat(np.arange(60), 2)
+    once = shared_weights(tensor, codes, np.full(60, 2.0), np.zeros(3), tol=1e-10)
+    both = shared_weights(tensor[twice], codes[twice], np.ones(120), np.zeros(3), tol=1e-10)
+    np.testing.assert_allclose(once.weights, both.weights, rtol=1e-7)
+    np.testing.assert_allclose(once.bias, both.bias, atol=1e-7)
+
+
+def test_what_all_classes_share_changes_nothing():
+    tensor, codes = evidence(150, 3, 2)
+    shared = 1e3 * np.random.default_rng(0).normal(size=(150, 1, 2))
+    a = shared_weights(tensor, codes, np.ones(150), np.zeros(3), tol=1e-9)
+    b = shared_weights(tensor + shared, codes, np.ones(150), np.zeros(3), tol=1e-9)
+    np.testing.assert_allclose(a.weights, b.weights, rtol=1e-6)
+
+
+def test_classes_that_evidence_tells_apart_for_sure():
+    codes = np.arange(60) % 3
+    tensor = np.zeros((60, 3, 1))
+    tensor[np.arange(60), codes] = 1.0
+    found = shared_weights(tensor, codes, np.ones(60), np.zeros(3))
+    assert found.converged
+    assert 1 < found.weights[0] < 20  # the ridge keeps it
+    assert found.loss < 0.1
+    for scale in (1e3, 1e6):
+        sure = shared_weights(scale * tensor, codes, np.ones(60), np.zeros(3))
+        assert sure.converged
+        assert sure.loss < 1e-6
+
+
+def test_sixty_classes():
+    tensor, codes = evidence(2000, 60, 6, 1.0)
+    found = shared_weights(tensor, codes, np.ones(2000), np.full(60, np.log(1 / 60)), tol=1e-8)
+    assert found.converged
+    weights, _, least = solved(tensor, codes, np.ones(2000), np.full(60, np.log(1 / 60)))
+    value, _ = objective(tensor, codes, np.ones(2000), np.full(60, np.log(1 / 60)))(
+        np.r_[found.weights, found.bias]
+    )
+    assert value <= least + 1e-6
+    np.testing.assert_allclose(found.weights, weights, atol=1e-3)
+
+
+def test_a_class_without_rows_is_never_called_for():
+    tensor, codes = evidence(300, 4, 2)
+    codes = np.minimum(codes, 2)
+    found = shared_weights(tensor, codes, np.ones(300), np.r_[np.zeros(3), -700.0])
+    assert found.converged
+    assert np.exp(found.log_posterior(tensor))[:, 3].max() < 0.05
+
+
+def test_bands_that_say_nothing_keep_the_weight_of_the_ridge():
+    tensor, codes = evidence(100, 3, 2)
+    tensor[:, :, 1] = 0.0
+    found = shared_weights(tensor, codes, np.ones(100), np.zeros(3))
+    assert found.converged
+    assert found.weights[1] == pytest.approx(1.0)
+
+
+def test_where_it_starts_does_not_matter():
+    tensor, codes = evidence(200, 3, 4)
+    few = shared_weights(tensor[:, :, :2], codes, np.ones(200), np.zeros(3))
+    again = shared_weights(tensor, codes, np.ones(200), np.zeros(3), start=few, tol=1e-10)
+    fresh = shared_weights(tensor, codes, np.ones(200), np.zeros(3), tol=1e-10)
+    np.testing.assert_allclose(again.weights, fresh.weights, atol=1e-8)
+    np.testing.assert_allclose(again.bias, fresh.bias, atol=1e-8)
