@@ -397,7 +397,7 @@ def test_describe(tmp_path):
     about = {"text": "body", "rows": 24, "features": ["ä"]}
     save(model, tmp_path / "m", about=about)
     facts = describe(tmp_path / "m")
-    assert (facts["format"], facts["about"], facts["bytes"]) == (1, about, os.path.getsize(tmp_path / "m"))
+    assert (facts["format"], facts["about"], facts["bytes"]) == (2, about, os.path.getsize(tmp_path / "m"))
     assert facts["kind"] == "pipeline"
     first, second = facts["steps"]
     assert (first["name"], first["kind"], first["n_features"]) == (
@@ -415,8 +415,9 @@ def test_equal_models_give_equal_files_that_any_safetensors_library_reads(tmp_pa
         save(a_table()[0], tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     with safetensors.safe_open(tmp_path / "a", framework="np") as file:
-        same(file.get_tensor("decision.weights"), a_table()[0].decision_.weights)
-        assert json.loads(file.metadata()["maxdisc"])["format"] == 1
+        # What is stored is the generative decision, and beside it how much its evidence counts.
+        same(file.get_tensor("decision.weights"), a_table()[0]._model[1].weights)
+        assert json.loads(file.metadata()["maxdisc"])["format"] == 2
 
 
 def test_a_loaded_model_is_a_model_like_any_other(tmp_path):
@@ -576,17 +577,18 @@ def test_a_file_is_written_for_the_oldest_version_that_can_read_it(tmp_path):
     formats = {}
     for name, parameters in {
         "plain": {},
+        "calibrated": {"evidence": "calibrated"},
         "redundancy": {"redundancy": 0.5},
         "divergence": {"divergence": "jensen_shannon"},
         "function": {"divergence": DIVERGENCES["jensen_shannon"]},
     }.items():
-        model = MaxDiscClassifier(**parameters).fit(X, y)
+        model = MaxDiscClassifier(**{"evidence": "raw", **parameters}).fit(X, y)
         again = saved(model, tmp_path / "m")
         formats[name] = describe(tmp_path / "m")["format"]
         same(again.ranking_, model.ranking_)
         same(again.scores_, model.scores_)
         same(again.predict_joint_log_proba(X), model.predict_joint_log_proba(X))
-    assert formats == {"plain": 1, "redundancy": 2, "divergence": 2, "function": 2}
+    assert formats == {"plain": 1, "calibrated": 2, "redundancy": 2, "divergence": 2, "function": 2}
     with pytest.raises(ValueError, match=r"redundancy=0\.5 needs those of pairs"):
         saved(MaxDiscClassifier(redundancy=0.5).fit(X, y), tmp_path / "m").partial_fit(X, y)
     model = MaxDiscClassifier(divergence="jensen_shannon").fit(X, y)

@@ -28,6 +28,7 @@ from maxdisc.averaged_folds import (
 )
 from maxdisc.averaging import AveragedDecision
 from maxdisc.cli.evidence import loudest
+from maxdisc.evidence import Evidence
 from maxdisc.joint import Joint, JointDecision
 from maxdisc.odds import log_odds
 from maxdisc.ranking import ranking_table
@@ -55,7 +56,7 @@ def shrinkage(ridge, size, n):
 
 def alone(X, y, transform, size, share, **parameters):
     joint = Joint("shared", share, transform=transform)
-    return MaxDiscClassifier(structure=joint, n_features=size, **parameters).fit(X, y)
+    return MaxDiscClassifier(structure=joint, n_features=size, evidence="raw", **parameters).fit(X, y)
 
 
 def members_one_by_one(model, X, y, rows):
@@ -342,9 +343,9 @@ def test_features_that_say_nothing():
     assert np.isfinite(averaged(X, y, "refined").predict_proba(X)).all()
 
 
-def test_evidence_of_independent_features_is_raw():
-    with pytest.raises(ValueError, match="use structure='joint'"):
-        MaxDiscClassifier(evidence="refined").fit([[1.0], [2.0]], [0, 1])
+def test_independent_features_are_weighed_not_averaged():
+    X, y = noisy(0)
+    assert isinstance(MaxDiscClassifier(evidence="calibrated").fit(X, y).evidence_, Evidence)
 
 
 @pytest.mark.parametrize("evidence", ["calibrated", "refined"])

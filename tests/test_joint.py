@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -26,6 +28,9 @@ from maxdisc.odds import log_odds
 from maxdisc.ranking import ranking_table
 from maxdisc.report import evaluate
 from maxdisc.rows import ArrayRows, BatchRows, FixedFolds
+
+# One joint density, not an average of many.
+RawClassifier = partial(MaxDiscClassifier, evidence="raw")
 
 
 def correlated(seed=0, n=80, d=6, classes=3):
@@ -132,7 +137,7 @@ def test_it_agrees_with_scikit_learns_linear_discriminant():
 def test_shared_and_wholly_shrunk_is_the_diagonal_discriminant():
     X, codes = correlated(6)
     decision = sample_of(X, codes).decision(6, 1.0)
-    independent = MaxDiscClassifier("gaussian", n_features="all", smoothing=1e12).fit(X, codes)
+    independent = RawClassifier("gaussian", n_features="all", smoothing=1e12).fit(X, codes)
     gap = decision.scores(X) - independent.predict_joint_log_proba(X)
     np.testing.assert_allclose(gap, np.broadcast_to(gap[:, :1], gap.shape), atol=1e-6)
 
@@ -205,8 +210,8 @@ def test_classes_far_apart_do_not_blur_those_that_are_near(gap):
     far = X + gap * (codes == 0)[:, None] * [1, 0, 0, 0]
     others = codes > 0
     joint = Joint(shrinkage=0.1, transform=None)
-    near = MaxDiscClassifier(structure=joint, n_features="all").fit(X, codes).predict_log_proba(X[others])
-    model = MaxDiscClassifier(structure=joint, n_features="all").fit(far, codes)
+    near = RawClassifier(structure=joint, n_features="all").fit(X, codes).predict_log_proba(X[others])
+    model = RawClassifier(structure=joint, n_features="all").fit(far, codes)
     got = model.predict_log_proba(far[others])
     # The covariance within classes is the same, so the odds of the near classes are.
     np.testing.assert_allclose(got[:, 1] - got[:, 2], near[:, 1] - near[:, 2], atol=1e-5)
@@ -277,9 +282,9 @@ def test_greedy_search_passes_over_copies_and_stops_at_noise():
     order = cross_fitted_order(halves[0], halves[1], 0.01, 14)
     assert set(order[:3]) in ({0, 2, 3}, {1, 2, 3})
     assert len(order) < 14
-    chosen = MaxDiscClassifier(structure=Joint(search="greedy", transform=None), n_features=3).fit(X, codes)
+    chosen = RawClassifier(structure=Joint(search="greedy", transform=None), n_features=3).fit(X, codes)
     assert set(chosen.decision_.columns) in ({0, 2, 3}, {1, 2, 3})
-    plain = MaxDiscClassifier(structure=Joint(transform=None), n_features=3).fit(X, codes)
+    plain = RawClassifier(structure=Joint(transform=None), n_features=3).fit(X, codes)
     assert {0, 1} <= set(plain.decision_.columns)
 
 
@@ -288,7 +293,7 @@ def test_greedy_search_takes_what_is_constant_within_classes_first(step):
     X, y = np.random.default_rng(0).normal(size=(200, 8)), np.arange(200) % 2
     X[:, 0] = y * step  # its scatter within classes is 0, or a crumb of rounding
     joint = Joint(search="greedy", shrinkage=0.1, transform=None)
-    model = MaxDiscClassifier(structure=joint, n_features=2).fit(X, y)
+    model = RawClassifier(structure=joint, n_features=2).fit(X, y)
     assert model.decision_.columns[0] == 0
     assert model.score(X, y) == 1.0
 
@@ -310,7 +315,7 @@ def test_the_log_of_sparse_and_missing_values():
 
 def test_the_density_of_x_under_the_log_integrates_to_one():
     X, y = np.random.default_rng(0).lognormal(1, 1, size=(200, 1)), np.arange(200) % 2
-    model = MaxDiscClassifier(structure=Joint(transform="log", shrinkage=0.1), n_features="all").fit(X, y)
+    model = RawClassifier(structure=Joint(transform="log", shrinkage=0.1), n_features="all").fit(X, y)
     grid = np.linspace(-400, 4000, 400_001)
     mass = np.exp(model.score_samples(grid[:, None])).sum() * (grid[1] - grid[0])
     np.testing.assert_allclose(mass, 1.0, rtol=2e-3)
@@ -320,7 +325,7 @@ def test_the_density_of_x_under_the_log_integrates_to_one():
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
 def test_the_estimator_learns_real_tables(joint, load):
     X, y = load(return_X_y=True)
-    model = MaxDiscClassifier(structure=joint, random_state=0).fit(X, y)
+    model = RawClassifier(structure=joint, random_state=0).fit(X, y)
     assert model.joint_.settled
     assert model.path_.mean_accuracy.max() > 0.95
     assert model.score(X, y) > 0.95
@@ -334,14 +339,12 @@ def test_the_estimator_learns_real_tables(joint, load):
 
 def test_samples_have_the_covariance_of_their_class():
     X, y = load_iris(return_X_y=True)
-    model = MaxDiscClassifier(
-        structure=Joint("per_class", 0.0, transform=None), n_features="all", random_state=1
-    )
+    model = RawClassifier(structure=Joint("per_class", 0.0, transform=None), n_features="all", random_state=1)
     drawn, labels = model.fit(X, y).sample(20_000, y=2)
     assert (labels == 2).all()
     np.testing.assert_allclose(drawn.mean(axis=0), X[y == 2].mean(axis=0), atol=0.03)
     np.testing.assert_allclose(np.cov(drawn.T), np.cov(X[y == 2].T, ddof=0), atol=0.02)
-    other, _ = MaxDiscClassifier(structure=Joint(transform="log"), random_state=1).fit(X, y).sample(500)
+    other, _ = RawClassifier(structure=Joint(transform="log"), random_state=1).fit(X, y).sample(500)
     assert np.isfinite(other).all()
     assert other.shape == (500, 4)
 
@@ -349,11 +352,11 @@ def test_samples_have_the_covariance_of_their_class():
 def test_batches_give_the_model_of_the_rows_in_memory():
     X, y = load_breast_cancer(return_X_y=True)
     joint = Joint(shrinkage=0.2, transform="log")
-    settled = MaxDiscClassifier(structure=joint, n_features=8)
+    settled = RawClassifier(structure=joint, n_features=8)
     whole = settled.fit(X, y).predict_proba(X)
     batches = BatchRows(lambda: [(X[:100], y[:100]), (X[100:], y[100:])], 2)
     np.testing.assert_allclose(settled.fit_rows(batches, [0, 1]).predict_proba(X), whole, atol=1e-7)
-    chosen = MaxDiscClassifier(structure=Joint("auto", search="greedy")).fit_rows(batches, [0, 1])
+    chosen = RawClassifier(structure=Joint("auto", search="greedy")).fit_rows(batches, [0, 1])
     assert chosen.score(X, y) > 0.94
     assert chosen.joint_.settled
 
@@ -367,7 +370,7 @@ def test_neither_batches_nor_the_order_of_rows_change_what_is_chosen(search, tra
     X[rng.random(300) < 0.1, 5] = 0.0
 
     def fitted(rows):
-        classifier = MaxDiscClassifier(structure=Joint(search=search, transform=transform), cv="hash")
+        classifier = RawClassifier(structure=Joint(search=search, transform=transform), cv="hash")
         return classifier.fit_rows(rows, np.arange(3))
 
     def batches(n, X=X, y=y):
@@ -393,7 +396,7 @@ def test_missing_cells_do_not_know_the_batches(n):
     X[rng.random(X.shape) < 0.2] = np.nan
     rows = BatchRows(lambda: [(X[i : i + n], y[i : i + n]) for i in range(0, 300, n)], 3)
     for joint in (Joint(shrinkage=0.1, transform=None), Joint("per_class", 0.1, "greedy", "log")):
-        classifier = MaxDiscClassifier(structure=joint, n_features=4, cv="hash")
+        classifier = RawClassifier(structure=joint, n_features=4, cv="hash")
         whole = classifier.fit(X, y).predict_proba(X)
         np.testing.assert_allclose(classifier.fit_rows(rows, np.arange(3)).predict_proba(X), whole, atol=1e-9)
 
@@ -404,7 +407,7 @@ def test_the_unit_of_weights_does_not_matter(scale):
     y = rng.integers(0, 3, 90)
     X = (rng.normal(size=(90, 10)) + 0.5 * y[:, None] * (np.arange(10) < 4)) * np.where(y == 0, 3, 1)[:, None]
     for joint in (Joint(shrinkage=0.2, transform=None), Joint("per_class", 0.2, "greedy", None)):
-        classifier = MaxDiscClassifier(structure=joint, n_features=6)
+        classifier = RawClassifier(structure=joint, n_features=6)
         due = classifier.fit(X, y)
         ranking, rate, proba = due.ranking_.copy(), due.decision_.rate, due.predict_proba(X)
         got = classifier.fit(X, y, sample_weight=np.full(90, scale))
@@ -417,14 +420,14 @@ def test_weights_beyond_all_measure_are_refused_and_never_give_infinite_scores()
     rng = np.random.default_rng(0)
     y = np.arange(60) % 3
     X = rng.normal(size=(60, 8)) + 0.8 * (y == 1)[:, None]
-    classifier = MaxDiscClassifier(structure=Joint("per_class", 0.0, transform=None), n_features=4)
+    classifier = RawClassifier(structure=Joint("per_class", 0.0, transform=None), n_features=4)
     weights = np.ones(60)
     weights[0] = 1e5
     assert np.isfinite(classifier.fit(X, y, sample_weight=weights).predict_joint_log_proba(X)).all()
     weights[0] = 1e13
     with pytest.raises(ValueError, match="weights that differ less"):
         classifier.fit(X, y, sample_weight=weights)
-    shared = MaxDiscClassifier(structure=Joint("shared", 0.0, transform=None), n_features=4)
+    shared = RawClassifier(structure=Joint("shared", 0.0, transform=None), n_features=4)
     assert np.isfinite(shared.fit(X, y, sample_weight=weights).predict_joint_log_proba(X)).all()
 
 
@@ -473,7 +476,7 @@ def test_missing_cells_weights_and_features_without_variation():
     X[np.random.default_rng(0).random(X.shape) < 0.05] = np.nan
     weights = np.where(np.arange(len(X)) % 7 == 0, 0.0, 1.0)
     for covariance in ("shared", "per_class"):
-        model = MaxDiscClassifier(structure=Joint(covariance), n_features="all").fit(X, y, weights)
+        model = RawClassifier(structure=Joint(covariance), n_features="all").fit(X, y, weights)
         assert model.score(X, y) > 0.93
         assert np.isfinite(model.score_samples(X)).all()
 
@@ -482,7 +485,7 @@ def test_sparse_rows():
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 2, size=150)
     X = rng.poisson(0.3 + 0.7 * codes[:, None] * (np.arange(40) < 6)).astype(float)
-    model = MaxDiscClassifier(structure="joint", cv=3)
+    model = RawClassifier(structure="joint", cv=3)
     dense, sparse = model.fit(X, codes).predict_proba(X), model.fit(sp.csr_array(X), codes).predict_proba(X)
     np.testing.assert_allclose(dense, sparse, atol=1e-8)
     assert model.score(sp.csr_array(X), codes) > 0.8
@@ -490,7 +493,7 @@ def test_sparse_rows():
 
 def test_more_features_than_rows():
     X, codes = correlated(2, n=20, d=500, classes=2)
-    model = MaxDiscClassifier(structure=Joint(shrinkage=0.2, transform=None), n_features="all").fit(X, codes)
+    model = RawClassifier(structure=Joint(shrinkage=0.2, transform=None), n_features="all").fit(X, codes)
     assert model.decision_.factor.shape[1] <= 20
     assert model.score(X, codes) == 1.0
 
@@ -514,14 +517,14 @@ def test_a_wrong_joint_is_refused(wrong, message):
 def test_what_a_joint_model_cannot_do_is_said_in_one_line():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match="structure must be 'independent', 'joint' or a Joint"):
-        MaxDiscClassifier(structure="both").fit(X, y)
+        RawClassifier(structure="both").fit(X, y)
     with pytest.raises(ValueError, match="joint densities are Gaussian"):
-        MaxDiscClassifier("poisson", structure="joint").fit(X, y)
+        RawClassifier("poisson", structure="joint").fit(X, y)
     with pytest.raises(ValueError, match="joint densities know what features share"):
-        MaxDiscClassifier(structure="joint", redundancy=1.0).fit(X, y)
+        RawClassifier(structure="joint", redundancy=1.0).fit(X, y)
     with pytest.raises(ValueError, match="partial_fit keeps sums for each feature alone"):
-        MaxDiscClassifier(structure="joint").partial_fit(X, y)
-    fitted = MaxDiscClassifier(structure="joint").fit(X, y)
+        RawClassifier(structure="joint").partial_fit(X, y)
+    fitted = RawClassifier(structure="joint").fit(X, y)
     with pytest.raises(ValueError, match="choose_n_features keeps sums"):
         fitted.choose_n_features(X, y)
     with pytest.raises(ValueError, match="partial_fit keeps sums"):
@@ -533,15 +536,15 @@ def test_too_many_features_for_products_are_refused(monkeypatch):
     monkeypatch.setattr("maxdisc.joint_folds.MOST_COLUMNS", 3)
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match="4 features is too large for these rows: at most 3"):
-        MaxDiscClassifier(structure="joint", n_features="all").fit(X, y)
-    assert MaxDiscClassifier(structure="joint").fit(X, y).n_selected_ <= 3
+        RawClassifier(structure="joint", n_features="all").fit(X, y)
+    assert RawClassifier(structure="joint").fit(X, y).n_selected_ <= 3
 
 
 @pytest.mark.parametrize("joint", [Joint(), Joint("per_class", "ledoit_wolf", transform="log")])
 def test_a_saved_model_comes_back_to_the_last_bit(tmp_path, joint):
     X, y = load_wine(return_X_y=True)
     X[::9, 3] = np.nan
-    model = MaxDiscClassifier(structure=joint, prior=[0.2, 0.3, 0.5], random_state=0).fit(X, y)
+    model = RawClassifier(structure=joint, prior=[0.2, 0.3, 0.5], random_state=0).fit(X, y)
     save(model, tmp_path / "m")
     again = load(tmp_path / "m")
     assert describe(tmp_path / "m")["format"] == 2
@@ -559,7 +562,7 @@ def test_a_saved_model_comes_back_to_the_last_bit(tmp_path, joint):
 
 def test_independent_models_are_written_as_before(tmp_path):
     X, y = load_wine(return_X_y=True)
-    model = MaxDiscClassifier().fit(X, y)
+    model = RawClassifier().fit(X, y)
     save(model, tmp_path / "m")
     assert describe(tmp_path / "m")["format"] == 1
     save(model.set_params(structure=Joint()), tmp_path / "m")  # what an older version could not read
@@ -578,16 +581,14 @@ STREAMS = dict.fromkeys(
 )
 
 
-@parametrize_with_checks(
-    [MaxDiscClassifier(structure="joint", cv=2)], expected_failed_checks=lambda _: STREAMS
-)
+@parametrize_with_checks([RawClassifier(structure="joint", cv=2)], expected_failed_checks=lambda _: STREAMS)
 def test_scikit_learn(estimator, check):
     check(estimator)
 
 
 def test_reports_tables_and_reasons_take_a_joint_model():
     X, y = load_wine(return_X_y=True)
-    model = MaxDiscClassifier(structure="joint", random_state=0).fit(X, y)
+    model = RawClassifier(structure="joint", random_state=0).fit(X, y)
     report = evaluate(model, X, y)
     assert "<html" in report.html()
     assert report.markdown()

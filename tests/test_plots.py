@@ -75,7 +75,7 @@ def test_a_path_of_any_length_has_ticks_in_plain_numbers(sizes):
 
 
 def test_without_a_path_it_says_why():
-    model = MaxDiscClassifier(n_features=2, smoothing=1.0).fit(IRIS.data, NAMES)
+    model = MaxDiscClassifier(n_features=2, evidence="raw", smoothing=1.0).fit(IRIS.data, NAMES)
     with pytest.raises(ValueError, match="n_features='auto'"):
         PathDisplay.from_estimator(model, ax=axes())
 

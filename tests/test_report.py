@@ -298,6 +298,8 @@ def test_labels_of_which_the_model_knows_none(iris):
 def test_a_class_that_cannot_be():
     X, y = IRIS.data[:100], NAMES[:100]
     model = MaxDiscClassifier(prior=[0.0, 1.0], n_features=2, smoothing=1.0).fit(X, y)
+    assert evaluate(model, X, y).path.sizes == [2]
+    model.set_params(evidence="raw").fit(X, y)
     report = evaluate(model, X, y)
     assert report.scores.log_loss is None
     assert all(mistake.evidence is None for mistake in report.mistakes)

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
@@ -66,11 +67,12 @@ def test_the_path_is_fitting_again_on_each_fold_with_each_size(name, container, 
         return
     X, codes = random_data(name, 60, 3, 8, seed=1)
     X = container(X)
-    model = MaxDiscClassifier(name, smoothing=0.7, cv=cv).fit(X, codes)
+    raw = MaxDiscClassifier(name, evidence="raw", smoothing=0.7)
+    model = clone(raw).set_params(cv=cv).fit(X, codes)
     plans = fold_plans(cv, X, codes)
     for v, (train, test) in enumerate(splits_of(plans, X)):
         for s, size in enumerate(model.path_.sizes):
-            again = MaxDiscClassifier(name, smoothing=0.7, n_features=int(size)).fit(X[train], codes[train])
+            again = clone(raw).set_params(n_features=int(size)).fit(X[train], codes[train])
             assert model.path_.accuracy[v, s] == pytest.approx(again.score(X[test], codes[test]))
             loss = -again.predict_log_proba(X[test])[np.arange(len(test)), codes[test]].mean()
             assert model.path_.log_loss[v, s] == pytest.approx(loss, rel=1e-8)
@@ -87,7 +89,7 @@ def test_the_ranking_comes_from_all_rows():
 
 def test_smoothing_is_chosen_among_the_familys():
     X, codes = random_data("poisson", 90, 3, 10, seed=3)
-    model = MaxDiscClassifier("poisson").fit(X, codes)
+    model = MaxDiscClassifier("poisson", evidence="raw").fit(X, codes)
     assert model.smoothing_ in FAMILIES["poisson"].smoothings
     models = FoldModels.of(ArrayRows(X, codes, 3), FAMILIES["poisson"], js_gm, None, fold_plans(5, X, codes))
     sizes = size_grid(10)

@@ -35,7 +35,8 @@ class FittedModel:
     >>> from sklearn.pipeline import make_pipeline
     >>> from maxdisc import MaxDiscClassifier
     >>> from maxdisc.fitted import FittedModel
-    >>> model = make_pipeline(CountVectorizer(), MaxDiscClassifier(n_features="all", smoothing=1.0))
+    >>> classifier = MaxDiscClassifier(n_features="all", evidence="raw", smoothing=1.0)
+    >>> model = make_pipeline(CountVectorizer(), classifier)
     >>> fitted = FittedModel.of(model.fit(["red sky", "green grass"], ["up", "down"]))
     >>> print(fitted.names)
     ['grass' 'green' 'red' 'sky']

@@ -61,7 +61,8 @@ def loudest(
     >>> from maxdisc import MaxDiscClassifier
     >>> from maxdisc.cli.evidence import loudest
     >>> X, y = np.array([[3.0, 0.0], [0.0, 2.0]]), np.array(["a", "b"])
-    >>> model = MaxDiscClassifier("poisson", n_features="all", smoothing=1.0).fit(X, y)
+    >>> model = MaxDiscClassifier("poisson", n_features="all", evidence="raw", smoothing=1.0)
+    >>> model = model.fit(X, y)
     >>> names = np.array(["up", "down"])[model.decision_.columns]
     >>> reasons = loudest(model.decision_, names, X, np.array([0, 1]), np.array([1, 0]), 1)
     >>> [(reason.feature, reason.present) for (reason,) in reasons]
