@@ -64,7 +64,7 @@ def test_what_is_given_is_left_as_it_is():
         for scale in SCALES:
             out = CountScaler(scale).fit_transform(X)
             out.data[:] = -1
-        assert (X != before).sum() == 0
+        assert (before != X).sum() == 0
 
 
 def test_bad_input_is_refused():
