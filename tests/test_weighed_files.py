@@ -1,4 +1,4 @@
-"""Model files of weighed evidence, of scalers and of searches: they come back as they were, or are refused."""
+"""Files of weighed evidence, of scalers and of searches: they come back as they were, or are refused."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def refused(path, document, tensors, words):
     try:
         describe(path)
     except ModelFileError as told:
-        assert "\n" not in str(told)  # noqa: PT017  # it may be told, but in one line
+        assert "\n" not in str(told)  # it may be told, but in one line
 
 
 def paired(n=200):
