@@ -564,7 +564,7 @@ FIXTURES = sorted((Path(__file__).parent / "artifact_fixtures").glob("*.maxdisc"
 
 SINCE_2 = {
     "redundancy", "discriminative-table", "discriminative-text", "joint-shared", "joint-per-class", "numeric",
-    "averaged-refined", "averaged-per-class",
+    "averaged-refined", "averaged-per-class", "weighed-refined", "weighed-scaled",
 }  # fmt: skip
 
 

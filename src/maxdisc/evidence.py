@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -17,7 +18,8 @@ from maxdisc.conditional import log_posterior
 from maxdisc.corrections import ScaledRows, correct
 from maxdisc.decision import LinearDecision
 from maxdisc.held_out import HeldOut, enough_rows
-from maxdisc.matrices import Floats, Integers, Matrix, is_sparse
+from maxdisc.matrices import Booleans, Floats, Integers, Matrix, is_sparse
+from maxdisc.moments import ClassMoments
 from maxdisc.selection import Choice, Rule, SelectionPath, Trials, enough_folds
 from maxdisc.shared_weights import SharedWeights, shared_weights
 from maxdisc.smoothing import Smoothing
@@ -35,6 +37,10 @@ ENOUGH_TO_COMPARE = 500
 MOST_TO_COMPARE = 4000
 #: ... and the best is mixed with the evidence on folds that hold out so many.
 ENOUGH_TO_MIX = 4000
+#: Evidence against a class beyond this tells no more: a value of 1e100 must not weigh all bands alone.
+FARTHEST = 1e5
+#: More folds than this are put together: models are made for every pair of them.
+MOST_FOLDS = 10
 #: All the rows.
 ALL_ROWS = 2**62
 
@@ -154,18 +160,21 @@ def calibrate(
     (Choice, Evidence) or None
         None where held-out rows are too few, or of too few classes, to learn from.
     """
-    first = range(enough_folds(models, len(smoothings)))
-    rest = range(first.stop, len(models.held))
     most = enough_rows(len(prior), len(models.held))
-    tried = list(zip(smoothings, models.held_out(edges, smoothings, most, first), strict=True))
-    problems = [_Bands.of(by_fold, edges, prior) for _, by_fold in tried]
+    # Where the first folds have too few classes (rows may be sorted), all of them may do.
+    for n_folds in (enough_folds(models, len(smoothings)), len(models.held)):
+        first, rest = range(n_folds), range(n_folds, len(models.held))
+        tried = list(zip(smoothings, models.held_out(edges, smoothings, most, first), strict=True))
+        problems = [_Bands.of(by_fold, edges, prior) for _, by_fold in tried]
+        if problems[0] is not None or not rest:
+            break
     if problems[0] is None:
         return None
     losses = [problem.loss() for problem in problems if problem is not None]
     if len(smoothings) > 1:
         for _ in range(STEPS_FURTHER):
             last = tried[-1][0]
-            if int(np.argmin(losses)) != len(losses) - 1 or last.amount == 0:
+            if _least(losses) != len(losses) - 1 or last.amount == 0:
                 break
             further = Smoothing(FURTHER * last.amount, last.target)
             (by_fold,) = models.held_out(edges, (further,), most, first)
@@ -173,7 +182,7 @@ def calibrate(
             assert problem is not None  # the rows are the same
             tried.append((further, by_fold))
             losses.append(problem.loss())
-    smoothing, by_fold = tried[int(np.argmin(losses))]
+    smoothing, by_fold = tried[_least(losses)]
     del tried, problems
     if rest:
         (others,) = models.held_out(edges, (smoothing,), most, rest)
@@ -218,7 +227,9 @@ class _Bands:
             return None
         with np.errstate(divide="ignore"):
             log_prior = np.maximum(np.log(prior), np.log(np.finfo(np.float64).tiny))
-        return cls(sample.select(telling), folds[telling], edges, log_prior)
+        sample = sample.select(telling)
+        sample = replace(sample, evidence=_bounded(sample.evidence))
+        return cls(sample, folds[telling], edges, log_prior)
 
     def loss(self) -> float:
         """The mean log-loss of all bands, weighed."""
@@ -227,9 +238,12 @@ class _Bands:
     def path(self, smoothing: Smoothing, fixed: bool) -> tuple[SelectionPath, list[tuple[Floats, Floats]]]:
         """Log-loss and accuracy with the first 1, 2, ... bands, and the weights and biases of each."""
         sizes = range(len(self.edges) if fixed else 1, len(self.edges) + 1)
-        numbers = np.unique(self.folds)
-        members = (self.folds == numbers[:, None]) * self.sample.weights
-        weight = members.sum(axis=1)
+        numbers, places = np.unique(self.folds, return_inverse=True)
+
+        def summed(values: Floats) -> Floats:
+            return np.bincount(places, values, len(numbers)).astype(np.float64)
+
+        weight = summed(self.sample.weights)
         accuracy, log_loss = np.empty((2, len(numbers), len(sizes)))
         fits: list[tuple[Floats, Floats]] = []
         found: SharedWeights | None = None
@@ -237,16 +251,34 @@ class _Bands:
             found = self._fitted(size, found)
             log_p = found.log_posterior(self.sample.evidence[:, :, :size])
             right, seen = log_p.argmax(axis=1) == self.sample.codes, _seen(log_p, self.sample.codes)
-            accuracy[:, place], log_loss[:, place] = members @ right / weight, -(members @ seen) / weight
+            accuracy[:, place] = summed(self.sample.weights * right) / weight
+            log_loss[:, place] = -summed(self.sample.weights * seen) / weight
             fits.append((found.weights, found.bias - self.log_prior))
         edges = self.edges[np.array(sizes) - 1]
         accuracy = np.clip(accuracy, 0.0, 1.0)
-        return SelectionPath(edges, accuracy, log_loss, weight, _equal_rows(members), smoothing), fits
+        # Squares of tiny weights vanish, so weights are counted in units of the largest of their fold.
+        largest = np.zeros(len(numbers))
+        np.maximum.at(largest, places, self.sample.weights)
+        share = self.sample.weights / largest[places]
+        n_rows = summed(share) ** 2 / summed(share**2)
+        return SelectionPath(edges, accuracy, log_loss, weight, n_rows, smoothing), fits
 
     def _fitted(self, size: int, before: SharedWeights | None) -> SharedWeights:
         sample = self.sample
         given = (sample.evidence[:, :, :size], sample.codes, sample.weights, self.log_prior)
         return shared_weights(*given, start=before)
+
+
+def _bounded(evidence: Floats) -> Floats:
+    """Evidence (n, C, G) below that of the best class, but not as far as single odd values can take it."""
+    with np.errstate(invalid="ignore"):
+        below = evidence - evidence.max(axis=1, keepdims=True)
+    return np.nan_to_num(np.maximum(below, -FARTHEST), nan=-FARTHEST)
+
+
+def _least(losses: Sequence[float]) -> int:
+    """Where the least loss is; one that is no number is none."""
+    return int(np.argmin(np.nan_to_num(losses, nan=np.inf)))
 
 
 def _seen(log_p: Floats, codes: Integers) -> Floats:
@@ -262,6 +294,15 @@ def _equal_rows(weights: Floats) -> Floats:
 
 class Refinable(Trials, Protocol):
     """Models of one plan of folds whose rows are in memory."""
+
+    def total(self) -> ClassMoments:
+        """The moments of all the rows."""
+
+    def kept(self, fold: int, smoothing: Smoothing, size: int) -> Integers:
+        """The best features by the training rows of a fold, shape (size,)."""
+
+    def coarser(self, count: int) -> Refinable:
+        """The models of fewer folds."""
 
     def without(self, fold: int) -> Trials:
         """The models of the same folds on the rows of all folds but one."""
@@ -297,21 +338,32 @@ def refine(
     Evidence
         With a correction, if it pays.
     """
-    problem = _Correction.of(models, X, decision, choice, evidence, prior)
-    return problem.solved()
+    if len(models.held) > MOST_FOLDS:
+        models = models.coarser(MOST_FOLDS)
+    return _Correction.of(models, X, decision, choice, evidence, prior).solved()
+
+
+@dataclass(frozen=True, eq=False)
+class _View:
+    """The features that are corrected, their units, and the rows in these."""
+
+    columns: Integers
+    unit: Floats
+    rows: ScaledRows
 
 
 @dataclass(frozen=True, eq=False)
 class _Correction:
     models: Refinable
-    evidence: Evidence
+    X: Matrix
+    decision: LinearDecision
     smoothing: Smoothing
+    evidence: Evidence
     #: Of calibrated evidence, the log prior included.
     bias: Floats
-    columns: Integers
-    unit: Floats
-    rows: ScaledRows
+    #: Of all rows whose classes can be learnt, by fold.
     held: dict[int, HeldOut]
+    telling: Booleans
 
     @classmethod
     def of(
@@ -323,17 +375,17 @@ class _Correction:
         evidence: Evidence,
         prior: Floats,
     ) -> _Correction:
-        kept = np.flatnonzero(~decision.apart(is_sparse(X)))
-        plane, unit = _plane(decision, X, kept)
         with np.errstate(divide="ignore"):
             bias = evidence.bias + np.maximum(np.log(prior), np.log(np.finfo(np.float64).tiny))
         (held,) = models.held_out(evidence.edges, (choice.smoothing,), ALL_ROWS)
-        given = (evidence, choice.smoothing, bias, decision.columns[kept], unit)
-        return cls(models, *given, ScaledRows.of(plane, unit), held)
+        counts = sum(np.bincount(h.codes[h.weights > 0], minlength=len(prior)) for h in held.values())
+        telling = np.asarray(counts >= 2)
+        held = {fold: part for fold, h in held.items() if len(part := _telling(h, telling))}
+        return cls(models, X, decision, choice.smoothing, evidence, bias, held, telling)
 
     def solved(self) -> Evidence:
         """Calibrated evidence, corrected where that pays."""
-        if not len(self.columns):
+        if len(self.held) < 3 or not len(self._view(None).columns):
             return self.evidence
         (share, ridge), corrections, last = self._chosen()
         held = HeldOut.joined([self.held[fold] for fold in corrections])
@@ -341,9 +393,10 @@ class _Correction:
         mixed = self._mixed(tensor, held)
         before, after = log_posterior(tensor[:, :, 0]), mixed.log_posterior(tensor)
         gain = held.weights @ (_seen(after, held.codes) - _seen(before, held.codes))
-        if not mixed.weights[1] > 0 or gain <= len(self.bias) + 1:
+        if not mixed.weights[1] > 0 or not gain > len(self.bias) + 1:
             return self.evidence
-        final = self._fitted(HeldOut.joined(list(self.held.values())), share, ridge, last)
+        view = self._view(None)
+        final = self._fitted(HeldOut.joined(list(self.held.values())), None, share, ridge, last)
         of_evidence, of_correction = mixed.weights
         total = of_evidence * self.bias + of_correction * (final[-1] + self._base(share)) + mixed.bias
         weight = held.weights.sum()
@@ -351,8 +404,8 @@ class _Correction:
             self.evidence,
             weights=of_evidence * self.evidence.weights,
             bias=total - (self.bias - self.evidence.bias),
-            columns=self.columns,
-            correction=of_correction * (final[:-1] * self.unit[:, None]).T,
+            columns=view.columns,
+            correction=of_correction * (final[:-1] * view.unit[:, None]).T,
             log_loss=float(-(held.weights @ _seen(after, held.codes)) / weight),
             accuracy=float(held.weights @ (after.argmax(axis=1) == held.codes) / weight),
             n_rows=float(_equal_rows(held.weights)),
@@ -366,24 +419,43 @@ class _Correction:
         """
         first, mixed = self._folds_of(ENOUGH_TO_COMPARE), self._folds_of(ENOUGH_TO_MIX)
         tried: list[dict[int, Floats]] = [{} for _ in TRIED]
+        thinned = False
         for fold in first:
             nested, found, before = self._nested(fold), None, None
-            step = -(-len(nested) // MOST_TO_COMPARE)
-            nested = nested if step == 1 else nested.select(np.arange(0, len(nested), step))
+            if len(nested) > MOST_TO_COMPARE:
+                some = np.random.default_rng(0).permutation(len(nested))[:MOST_TO_COMPARE]
+                nested, thinned = nested.select(np.sort(some)), True
             for place, (share, ridge) in enumerate(TRIED):
                 # Never from the correction of another fold, which has seen the rows that this one holds out.
-                found = self._fitted(nested, share, ridge, found if share == before else None)
+                found = self._fitted(nested, fold, share, ridge, found if share == before else None)
                 tried[place][fold], before = self._added(found, share, fold), share
         held = HeldOut.joined([self.held[fold] for fold in first])
         losses = [self._mixed(self._mixing(held, by_fold), held).loss for by_fold in tried]
-        best = int(np.argmin(losses))
-        (share, ridge), chosen = TRIED[best], tried[best] if step == 1 else {}
+        best = _least(losses)
+        (share, ridge), chosen = TRIED[best], {} if thinned else tried[best]
         for fold in mixed:
-            if fold in chosen:
-                continue
-            found = self._fitted(self._nested(fold), share, ridge, None)
-            chosen[fold] = self._added(found, share, fold)
+            if fold not in chosen:
+                found = self._fitted(self._nested(fold), fold, share, ridge, None)
+                chosen[fold] = self._added(found, share, fold)
         return (share, ridge), chosen, found
+
+    def _view(self, fold: int | None) -> _View:
+        """What is corrected for a fold: the features that its training rows, or all rows, choose."""
+        size = len(self.decision.columns)
+        if fold is None or size == self.X.shape[1]:
+            return self._whole
+        columns = self.models.kept(fold, self.smoothing, size)
+        moments, family = self.models.total(), self.decision.family
+        return self._seen_through(LinearDecision.of(family, moments, self.smoothing, columns))
+
+    @cached_property
+    def _whole(self) -> _View:
+        return self._seen_through(self.decision)
+
+    def _seen_through(self, decision: LinearDecision) -> _View:
+        kept = np.flatnonzero(~decision.apart(is_sparse(self.X)))
+        plane, unit = _plane(decision, self.X, kept)
+        return _View(decision.columns[kept], unit, ScaledRows.of(plane, unit))
 
     def _folds_of(self, n_rows: int) -> list[int]:
         """The first folds that hold out so many rows together."""
@@ -393,23 +465,40 @@ class _Correction:
     def _nested(self, fold: int) -> HeldOut:
         """Evidence of the rows of all other folds, from models that have seen neither them nor this fold."""
         (held,) = self.models.without(fold).held_out(self.evidence.edges, (self.smoothing,), ALL_ROWS)
-        return HeldOut.joined(list(held.values()))
+        return _telling(HeldOut.joined(list(held.values())), self.telling)
 
     def _scores(self, held: HeldOut) -> Floats:
-        return np.asarray(held.evidence @ self.evidence.weights) + self.bias
+        return np.asarray(_bounded(held.evidence) @ self.evidence.weights) + self.bias
 
     def _base(self, share: float) -> Floats:
         """What a correction counts from, besides its share of the evidence: the log prior, if it has none."""
         return np.zeros(len(self.bias)) if share else self.bias - self.evidence.bias
 
-    def _fitted(self, held: HeldOut, share: float, ridge: float, start: Floats | None) -> Floats:
-        """The correction that some rows ask for."""
+    def _fitted(
+        self, held: HeldOut, fold: int | None, share: float, ridge: float, start: Floats | None
+    ) -> Floats:
+        """The correction that some rows ask for, of the features of a fold."""
         offset = share * self._scores(held) if share else np.tile(self._base(share), (len(held), 1))
-        return correct(self.rows.rows(held.rows), held.codes, held.weights, offset, ridge, start)
+        rows = self._remembered(fold).rows.rows(held.rows)
+        if start is not None and len(start) != rows.Z.shape[1]:
+            start = None
+        return correct(rows, held.codes, held.weights, offset, ridge, start)
 
     def _added(self, correction: Floats, share: float, fold: int) -> Floats:
         """What a correction says of the held-out rows of a fold, shape (n, C)."""
-        return self.rows.rows(self.held[fold].rows).scores(correction) + self._base(share)
+        rows = self._remembered(fold).rows.rows(self.held[fold].rows)
+        return rows.scores(correction) + self._base(share)
+
+    def _remembered(self, fold: int | None) -> _View:
+        """The view of the fold that was looked at last is kept."""
+        if self._last.get(fold) is None:
+            self._last.clear()
+            self._last[fold] = self._view(fold)
+        return self._last[fold]
+
+    @cached_property
+    def _last(self) -> dict[int | None, _View]:
+        return {}
 
     def _mixing(self, held: HeldOut, corrections: dict[int, Floats]) -> Floats:
         """The scores of evidence and those of its correction, shape (n, C, 2)."""
@@ -418,6 +507,11 @@ class _Correction:
     def _mixed(self, tensor: Floats, held: HeldOut) -> SharedWeights:
         """A weight for the evidence and one for its correction, and a bias for each class."""
         return shared_weights(tensor, held.codes, held.weights, np.zeros(tensor.shape[1]))
+
+
+def _telling(held: HeldOut, telling: Booleans) -> HeldOut:
+    """The rows that weigh something, of classes that can be learnt."""
+    return held.select(telling[held.codes] & (held.weights > 0))
 
 
 def _plane(decision: LinearDecision, X: Matrix, kept: Integers) -> tuple[Matrix, Floats]:

@@ -11,10 +11,12 @@ import numpy.typing as npt
 
 from maxdisc.decision import LinearDecision
 from maxdisc.matrices import Floats, Integers, Matrix
-from maxdisc.rows import row_hashes
+from maxdisc.rows import row_hashes, scrambled
 
 #: So many numbers (rows times classes) settle the few dozen parameters that are fitted to evidence.
 ENOUGH_SCORES = 2**17
+#: ... and no more rows than this, be the classes ever so few.
+ENOUGH_ROWS = 20_000
 #: More bands have not been better.
 MOST_BANDS = 6
 
@@ -46,7 +48,7 @@ def band_edges(n_features: int) -> Integers:
 
 def enough_rows(n_classes: int, n_folds: int = 1) -> int:
     """How many held-out rows of a fold are looked at, if there are more."""
-    return -(-max(ENOUGH_SCORES // n_classes, 1000) // max(n_folds, 1))
+    return -(-min(max(ENOUGH_SCORES // n_classes, 1000), ENOUGH_ROWS) // max(n_folds, 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +69,7 @@ class HeldOut:
         Of their content, by which they were sampled; empty where all were taken.
     most : int
         More rows than this are sampled: those with the smallest hashes, so that neither the order of rows nor
-        the batches matter.
+        the batches matter (but for rows that repeat in several batches).
     """
 
     evidence: Floats
@@ -110,6 +112,21 @@ class HeldOut:
         )
 
 
+def sampling_hashes(X: Matrix, codes: Integers) -> npt.NDArray[np.uint64]:
+    """By what rows are sampled, shape (n,): a hash of content, class, and how often both came before.
+
+    Rows that repeat are thus sampled like others, not all of them or none, and it does not matter which of
+    them came first.
+    """
+    hashes = row_hashes(X) ^ (codes.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    order = np.argsort(hashes, kind="stable")
+    first = np.r_[True, hashes[order][1:] != hashes[order][:-1]][: len(order)]
+    starts = np.maximum.accumulate(np.where(first, np.arange(len(order)), 0)) if len(order) else order
+    times = np.empty(len(order), dtype=np.uint64)
+    times[order] = (np.arange(len(order)) - starts).astype(np.uint64)
+    return scrambled(hashes + (times + np.uint64(1)) * np.uint64(0xD1B54A32D192ED03))
+
+
 def smallest(hashes: npt.NDArray[np.uint64], most: int) -> Integers:
     """Where the smallest hashes are, ``most`` of them, and all that equal the last."""
     if len(hashes) <= most:
@@ -136,13 +153,12 @@ class BandTrial:
         self, X: Matrix, labels: npt.NDArray[Any], weights: Floats, sizes: Integers, rows: Integers
     ) -> HeldOut:
         """The evidence of bands that end at ``sizes``."""
-        hashes = row_hashes(X[rows])
-        kept = smallest(hashes, self.most)
-        rows, hashes = rows[kept], hashes[kept]
-        codes = labels[rows]
-        weights = weights[rows]
+        codes, weights = labels[rows], weights[rows]
         if codes.ndim == 2:
             # A row that belongs to several classes counts for the one it belongs to most.
             weights, codes = weights * codes.max(axis=1), codes.argmax(axis=1)
+        hashes = sampling_hashes(X[rows], codes)
+        kept = smallest(hashes, self.most)
+        rows, codes, weights, hashes = rows[kept], codes[kept], weights[kept], hashes[kept]
         evidence = self.decision.by_bands(X[rows], sizes)
         return HeldOut(evidence, codes.astype(np.intp), weights, rows, hashes, self.most)

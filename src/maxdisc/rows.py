@@ -111,6 +111,22 @@ class SomeFolds:
 
 
 @dataclass(frozen=True, eq=False)
+class CoarserFolds:
+    """Some folds put together into fewer."""
+
+    folds: Folds
+    count: int
+
+    @property
+    def leaves_out(self) -> bool:
+        return self.folds.leaves_out
+
+    def of(self, X: Matrix, start: int) -> Integers:
+        fold = self.folds.of(X, start)
+        return np.where(fold < 0, fold, fold % self.count)
+
+
+@dataclass(frozen=True, eq=False)
 class OtherFolds:
     """All of some folds but one, whose rows take no part."""
 
@@ -139,22 +155,22 @@ def row_hashes(X: Matrix) -> npt.NDArray[np.uint64]:
         X = canonical(X)
         words = _mixed(X.indices, X.data)
         total = np.r_[np.uint64(0), np.cumsum(words, dtype=np.uint64)]
-        return _scrambled(total[X.indptr[1:]] - total[X.indptr[:-1]])
+        return scrambled(total[X.indptr[1:]] - total[X.indptr[:-1]])
     X = np.asarray(X)
     out = np.empty(X.shape[0], dtype=np.uint64)
     for rows in blocks(*X.shape):
         out[rows] = _mixed(np.arange(X.shape[1]), X[rows]).sum(axis=1, dtype=np.uint64)
-    return _scrambled(out)
+    return scrambled(out)
 
 
 def _mixed(columns: npt.NDArray[np.integer], values: npt.NDArray[np.generic]) -> npt.NDArray[np.uint64]:
     cells = np.array(values, dtype=np.float64)
     cells[np.isnan(cells)] = np.nan
-    words = _scrambled(cells.view(np.uint64) ^ _scrambled(columns.astype(np.uint64) + np.uint64(1)))
+    words = scrambled(cells.view(np.uint64) ^ scrambled(columns.astype(np.uint64) + np.uint64(1)))
     return np.where(cells != 0, words, np.uint64(0))
 
 
-def _scrambled(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def scrambled(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """The finaliser of splitmix64: every bit of the input reaches every bit of the output."""
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

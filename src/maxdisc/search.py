@@ -7,7 +7,7 @@ import numbers
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -159,7 +159,7 @@ class MaxDiscSearchCV(TransformerMixin, ClassifierMixin, BaseEstimator):
             if self.verbose:
                 told = f"held-out log-loss {loss:.4f}, accuracy {accuracy:.4f}"
                 print(f"maxdisc: {candidate}: {told}, {classifier.n_selected_} features", flush=True)
-        losses = np.array(results["log_loss"])
+        losses = np.nan_to_num(np.array(results["log_loss"]), nan=np.inf)
         best = int(np.argmax(losses <= losses.min() * (1 + TIE) + 1e-12))
         front, classifier = fitted[best]
         self.cv_results_, self.best_index_ = results, best
@@ -187,9 +187,9 @@ class MaxDiscSearchCV(TransformerMixin, ClassifierMixin, BaseEstimator):
                 raise ValueError(f"candidates must be 'auto' or a list of parameters, got {given!r}.")
             counts = text or (is_sparse(X) and (X.nnz == 0 or X.data.min() >= 0))
             given = FOR_TEXT if counts else FOR_TABLES
-        if not isinstance(given, Sequence) or not all(isinstance(candidate, Mapping) for candidate in given):
+        if not isinstance(given, Sequence) or not all(isinstance(c, Mapping) for c in given):
             raise ValueError(f"candidates must be 'auto' or a list of parameters, got {given!r}.")
-        listed = [dict(candidate) for candidate in given if isinstance(candidate, Mapping)]
+        listed = [dict(candidate) for candidate in cast(Sequence[Mapping[str, Any]], given)]
         if not listed:
             raise ValueError("candidates are empty: name at least one model.")
         known = {*MaxDiscClassifier().get_params(deep=False), "scale"}

@@ -17,7 +17,7 @@ from maxdisc.matrices import Floats, Integers
 from maxdisc.moments import ClassMoments, exclusive_totals
 from maxdisc.products import ClassProducts
 from maxdisc.redundancy import Redundancy, within_information
-from maxdisc.rows import Folds, OtherFolds, Rows, SomeFolds
+from maxdisc.rows import CoarserFolds, Folds, OtherFolds, Rows, SomeFolds
 from maxdisc.smoothing import Smoothing
 
 Rule = Literal["best", "one_se"]
@@ -127,7 +127,7 @@ class SelectionPath:
 
     def _least_loss(self, rule: Rule) -> int:
         """The first place with the least log-loss, or within one standard error of it over the folds."""
-        loss = self.mean_log_loss
+        loss = np.nan_to_num(self.mean_log_loss, nan=np.inf)
         least = int(np.argmin(loss))
         # Parameters are found to so many digits.
         bound = loss[least] * (1 + 1e-6) + 1e-12
@@ -257,6 +257,18 @@ class FoldModels:
         """Evidence of the held-out rows, by the number of the fold, for each smoothing; see ``Trials``."""
         self._prepare(smoothings)
         return [self._swept(edges, s, chosen, lambda decision: BandTrial(decision, most)) for s in smoothings]
+
+    def kept(self, fold: int, smoothing: Smoothing, size: int) -> Integers:
+        """The best features by the training rows of a fold, shape (size,); there must be one plan."""
+        self._prepare((smoothing,))
+        sizes = np.array([size])
+        return self._decision(_training_of(self.parts[0]), sizes, smoothing, 0, 0, fold).columns
+
+    def coarser(self, count: int) -> FoldModels:
+        """The models of fewer folds; there must be one plan."""
+        (folds,), (parts,) = self.plans, self.parts
+        merged = [ClassMoments.total(parts[: folds.count][f::count]) for f in range(count)]
+        return replace(self, plans=[CoarserFolds(folds, count)], parts=[[*merged, *parts[folds.count :]]])
 
     def without(self, fold: int) -> FoldModels:
         """The models of the same folds on the rows of all folds but one; there must be one plan."""

@@ -15,10 +15,10 @@ import scipy.sparse as sp
 from maxdisc.decision import CELLS_AT_A_TIME, Sweep, worth_compiling
 from maxdisc.divergences import Divergence, FeatureRanking, js_gm, require_finite
 from maxdisc.families import Family
-from maxdisc.held_out import HeldOut, smallest
+from maxdisc.held_out import HeldOut, sampling_hashes, smallest
 from maxdisc.matrices import Floats, Integers, Matrix, blocks, is_sparse
 from maxdisc.moments import ClassMoments
-from maxdisc.rows import LEFT_OUT, ArrayRows, Folds, OtherFolds, row_hashes
+from maxdisc.rows import LEFT_OUT, ArrayRows, CoarserFolds, Folds, OtherFolds
 from maxdisc.selection import SelectionPath
 from maxdisc.smoothing import Smoothing
 from maxdisc.threads import in_threads
@@ -145,10 +145,22 @@ class SparseFoldModels:
         tried = self._tried(smoothings, chosen, lambda t, s, table: t.evidence(edges, s, most, table))
         return [{f: found for f, found in by_fold.items() if found is not None} for by_fold in tried]
 
+    def kept(self, fold: int, smoothing: Smoothing, size: int) -> Integers:
+        """The best features by the training rows of a fold, shape (size,); there must be one plan."""
+        sizes = np.array([size])
+        found = self._tried((smoothing,), range(fold, fold + 1), lambda t, s, table: t.kept(sizes, s, table))
+        return found[0][fold]
+
     def without(self, fold: int) -> SparseFoldModels:
         """The models of the same folds on the rows of all folds but one; there must be one plan."""
-        (folds,) = self.plans
-        others = replace(self, plans=[OtherFolds(folds, fold)])
+        return self._replanned(OtherFolds(self.plans[0], fold))
+
+    def coarser(self, count: int) -> SparseFoldModels:
+        """The models of fewer folds; there must be one plan."""
+        return self._replanned(CoarserFolds(self.plans[0], count))
+
+    def _replanned(self, folds: Folds) -> SparseFoldModels:
+        others = replace(self, plans=[folds])
         # What is the same for all folds need not be made again.
         shared = ("_columns", "_values", "_weights", "_whole")
         vars(others).update({name: vars(self)[name] for name in shared if name in vars(self)})
@@ -342,13 +354,18 @@ class _Trial:
         bucket, baseline = self._ranked(edges, smoothing, natural)
         rows, hashes = self.held, np.empty(0, dtype=np.uint64)
         if len(rows) > most:
-            hashes = row_hashes(X[rows])
+            hashes = sampling_hashes(X[rows], labels[rows])
             kept = smallest(hashes, most)
             rows, hashes = rows[kept], hashes[kept]
         out = np.empty((len(rows), self.models.rows.n_classes, len(edges)))
         cells = (X.indptr, X.indices, X.data, rows)
         band_rows(*cells, natural, self._cells.place, bucket, baseline, out)
         return HeldOut(out, labels[rows], weights[rows], rows, hashes, most)
+
+    def kept(self, sizes: Integers, smoothing: Smoothing, table: Floats) -> Integers:
+        """The best features of the model, in the order of their columns; writes in ``table``."""
+        bucket, _ = self._ranked(sizes, smoothing, table[: self._cells.n_placed])
+        return np.flatnonzero(bucket == 0)
 
     def _ranked(
         self, sizes: Integers, smoothing: Smoothing, natural: Floats

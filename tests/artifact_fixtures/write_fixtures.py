@@ -16,6 +16,7 @@ from maxdisc import DiscriminativeMaxEnt, MaxDiscClassifier, TermFrequencyVector
 from maxdisc.families import NumericFamily
 from maxdisc.functions import Indicator, Power, Spline
 from maxdisc.joint import Joint
+from maxdisc.scaling import CountScaler
 from maxdisc.support import Support
 
 HERE = Path(__file__).parent
@@ -123,6 +124,20 @@ def averaged():
     write("averaged-per-class", one.fit(X, y), X[:6], shown, moments=False)
 
 
+def weighed():
+    rng = np.random.default_rng(3)
+    y = np.arange(90) % 2
+    shared = 2 * rng.normal(size=(90, 3))
+    first = shared + 0.5 * y[:, None] + 0.1 * rng.normal(size=(90, 3))
+    frame = pd.DataFrame(np.hstack([first, shared]), columns=["a", "b", "größe", "d", "e f", ""])
+    refined = MaxDiscClassifier(evidence="refined", n_features=5).fit(frame, np.array(["no", "yes"])[y])
+    assert refined.evidence_.correction is not None
+    write("weighed-refined", refined, frame[:6], {name: frame[name][:6].tolist() for name in frame})
+    counts = rng.poisson(np.exp(rng.normal(size=(2, 8)))[y] * rng.uniform(0.3, 3, (90, 1)))
+    scaled = Pipeline([("scale", CountScaler("log")), ("classify", MaxDiscClassifier(cv=3))])
+    write("weighed-scaled", scaled.fit(counts, y), counts[:6], counts[:6].tolist())
+
+
 def numeric():
     rng = np.random.default_rng(1)
     y = np.arange(24) % 2
@@ -138,4 +153,5 @@ if __name__ == "__main__":
     main()
     joint()
     averaged()
+    weighed()
     numeric()

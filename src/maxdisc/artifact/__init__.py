@@ -14,7 +14,15 @@ from typing import Any
 
 from maxdisc.artifact.container import Container, ModelFileError, write
 from maxdisc.artifact.describing import Describer
-from maxdisc.artifact.rebuilding import Shelf, Step, oldest_format, rebuilt, require_keys, steps_of
+from maxdisc.artifact.rebuilding import (
+    Shelf,
+    Step,
+    oldest_format,
+    rebuilt,
+    require_figures,
+    require_keys,
+    steps_of,
+)
 from maxdisc.writing import atomic_write
 
 __all__ = ["ModelFileError", "describe", "load", "save"]
@@ -34,8 +42,9 @@ def save(
 
     Parameters
     ----------
-    model : MaxDiscClassifier, DiscriminativeMaxEnt, TermFrequencyVectorizer or Pipeline
-        What to save; a pipeline may have steps of these kinds. Parameters that only another ``fit`` would
+    model : MaxDiscClassifier, DiscriminativeMaxEnt, TermFrequencyVectorizer, CountScaler or Pipeline
+        What to save; a pipeline may have steps of these kinds. Of a :class:`maxdisc.MaxDiscSearchCV` its
+        ``best_estimator_`` is saved, and that is what comes back. Parameters that only another ``fit`` would
         need and that no file can hold are replaced: a splitter or list of splits as ``cv`` by its number of
         folds, or 5; a generator as ``random_state`` by None. Of a pipeline, steps and ``verbose`` are kept.
     path : path-like
@@ -93,7 +102,7 @@ def load(path: str | os.PathLike[str], *, functions: Mapping[str, Any] | None = 
 
     Returns
     -------
-    MaxDiscClassifier, DiscriminativeMaxEnt, TermFrequencyVectorizer or Pipeline
+    MaxDiscClassifier, DiscriminativeMaxEnt, TermFrequencyVectorizer, CountScaler or Pipeline
         The model, fitted.
 
     Raises
@@ -136,11 +145,13 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``format``, ``maxdisc`` (the version that wrote it), ``about``, ``kind`` ("classifier", "joint",
-        "vectorizer", "discriminative" or "pipeline"), ``bytes``, ``tensors`` (dtype, shape and bytes by name)
-        and ``steps``: one dict for each step of a pipeline, or just one, with ``name`` (None outside a
-        pipeline), ``kind``, ``parameters`` (as stored) and, for a classifier, ``classes``, ``n_features``,
-        ``n_selected`` and ``moments`` (whether ``partial_fit`` can go on).
+        ``format``, ``maxdisc`` (the version that wrote it), ``about``, ``kind`` ("classifier", "weighed",
+        "joint", "averaged", "vectorizer", "scaler", "discriminative" or "pipeline"), ``bytes``, ``tensors``
+        (dtype, shape and bytes by name) and ``steps``: one dict for each step of a pipeline, or just one,
+        with ``name`` (None outside a pipeline), ``kind``, ``parameters`` (as stored) and, for a classifier,
+        ``classes``, ``n_features``, ``n_selected``, ``moments`` (whether ``partial_fit`` can go on) and, if
+        its evidence is weighed, ``evidence``: ``log_loss``, ``accuracy``, ``n_rows`` and ``ridge``, the
+        ``edges`` and ``weights`` of its bands, and how many features are ``corrected``.
 
     Examples
     --------
@@ -181,10 +192,20 @@ def _facts(step: Step, container: Container) -> dict[str, Any]:
     facts = {"name": step.name, "kind": step.kind, "parameters": step.parameters}
     if step.kind == "vectorizer":
         return {**facts, "n_features": shelf.length("terms.offsets") - 1}
+    if step.kind == "scaler":
+        return {**facts, "n_features": step.fitted["n_features"]}
     facts["classes"] = shelf.labels(step.fitted["labels"]).tolist()
     if step.kind == "discriminative":
         width = shelf.width("coef")
         return {**facts, "n_features": width, "n_selected": width, "moments": False}
+    if step.kind == "weighed":
+        require_figures(step.fitted["evidence"])
+        facts["evidence"] = {
+            **step.fitted["evidence"],
+            "edges": shelf.listed("evidence.edges"),
+            "weights": shelf.listed("evidence.weights"),
+            "corrected": shelf.length("evidence.columns") if shelf.has("evidence.columns") else 0,
+        }
     return {
         **facts,
         "n_features": shelf.length("ranking.order"),

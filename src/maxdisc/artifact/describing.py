@@ -18,6 +18,8 @@ from maxdisc.averaging import AveragedDecision
 from maxdisc.classifier import MaxDiscClassifier
 from maxdisc.discriminative import DiscriminativeMaxEnt
 from maxdisc.evidence import Evidence
+from maxdisc.scaling import CountScaler
+from maxdisc.search import MaxDiscSearchCV
 from maxdisc.text import TermFrequencyVectorizer
 
 
@@ -43,7 +45,10 @@ class Describer:
     prefix: str = ""
 
     def model(self, model: Any) -> Node:
-        """A pipeline, or one estimator."""
+        """A pipeline, or one estimator; of a search, its best."""
+        if type(model) is MaxDiscSearchCV:
+            check_is_fitted(model, "best_estimator_")
+            model = model.best_estimator_
         if type(model) is not Pipeline:
             return self.step(model)
         steps = [
@@ -63,10 +68,13 @@ class Describer:
             kind, learnt = "discriminative", self.discriminative
         elif type(model) is TermFrequencyVectorizer:
             kind, learnt = "vectorizer", self.vectorizer
+        elif type(model) is CountScaler:
+            kind, learnt = "scaler", self.scaler
         else:
             raise ModelFileError(
                 f"a {type(model).__name__} cannot be saved: a model file holds a MaxDiscClassifier, a "
-                "DiscriminativeMaxEnt, a TermFrequencyVectorizer, or a Pipeline of these."
+                "DiscriminativeMaxEnt, a TermFrequencyVectorizer, a CountScaler, a Pipeline of these, or the "
+                "best of a MaxDiscSearchCV."
             )
         check_is_fitted(model)
         parameters = _lasting(model.get_params(deep=False))
@@ -80,6 +88,11 @@ class Describer:
         """What a vectorizer learnt."""
         self._put_strings("terms", model.terms_, "the vocabulary")
         return {"mean_length": float(model.mean_length_)}
+
+    def scaler(self, model: CountScaler) -> Node:
+        """What a scaler learnt."""
+        self._put_names(model)
+        return {"mean_length": float(model.mean_length_), "n_features": int(model.n_features_in_)}
 
     def classifier(self, model: MaxDiscClassifier) -> Node:
         """What a classifier learnt."""
@@ -134,9 +147,12 @@ class Describer:
             self._put_strings("classes", model.classes_, "classes_")
         else:
             self._put("classes", model.classes_)
+        self._put_names(model)
+        return labels
+
+    def _put_names(self, model: Any) -> None:
         if hasattr(model, "feature_names_in_"):
             self._put_strings("names", model.feature_names_in_, "feature_names_in_")
-        return labels
 
     def _put(self, name: str, array: Array | None) -> None:
         if array is not None:

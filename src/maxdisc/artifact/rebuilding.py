@@ -29,6 +29,7 @@ from maxdisc.evidence import Evidence
 from maxdisc.families import Family
 from maxdisc.joint import Joint, JointDecision
 from maxdisc.moments import ClassMoments
+from maxdisc.scaling import SCALES, CountScaler
 from maxdisc.selection import Choice, SelectionPath
 from maxdisc.smoothing import Smoothing
 from maxdisc.text import TermFrequencyVectorizer
@@ -38,6 +39,7 @@ Value = TypeVar("Value")
 _LEARNT = {
     "classifier": {"labels", "family", "divergence", "smoothing", "path", "moments"},
     "vectorizer": {"mean_length"},
+    "scaler": {"mean_length", "n_features"},
     "joint": {"labels", "family", "divergence", "smoothing", "path", "moments", "joint"},
     "weighed": {"labels", "family", "divergence", "smoothing", "path", "moments", "evidence"},
     "averaged": {"labels", "family", "divergence", "smoothing", "path", "moments", "joint", "average"},
@@ -49,10 +51,13 @@ _MODELS = {
     "weighed": MaxDiscClassifier,
     "averaged": MaxDiscClassifier,
     "vectorizer": TermFrequencyVectorizer,
+    "scaler": CountScaler,
     "discriminative": DiscriminativeMaxEnt,
 }
 #: The first format that has a kind of model, where that is not 1.
-_SINCE = {"joint": 2, "weighed": 2, "averaged": 2, "discriminative": 2}
+_SINCE = {"joint": 2, "weighed": 2, "averaged": 2, "discriminative": 2, "scaler": 2}
+#: Rows with more features are none that anyone has.
+_MOST_FEATURES = 2**31
 
 
 class Step(NamedTuple):
@@ -114,6 +119,13 @@ def require_keys(node: Any, keys: set[str]) -> None:
         raise ModelFileError(f"it has {short(node)} where entries {sorted(keys)} are due.")
 
 
+def require_figures(node: Any) -> None:
+    """Raise :class:`ModelFileError` unless these are the figures of weighed evidence."""
+    require_keys(node, {"log_loss", "accuracy", "n_rows", "ridge"})
+    if any(type(value) is not float for value in node.values()):
+        raise ModelFileError(f"its evidence is {short(node)}, which is none.")
+
+
 def rebuilt(node: Any, tensors: Mapping[str, Array], functions: Mapping[str, Any], file_format: int) -> Any:
     """The model that a document describes; raise :class:`ModelFileError` unless all of it is sound."""
     if file_format < oldest_format(node):
@@ -135,6 +147,8 @@ def _width(model: Any) -> int | None:
     """How many features a step of a pipeline passes on; None if it cannot."""
     if isinstance(model, TermFrequencyVectorizer):
         return len(model.terms_)
+    if isinstance(model, CountScaler):
+        return int(model.n_features_in_)
     return model.n_selected_ if isinstance(model, MaxDiscClassifier) else None
 
 
@@ -171,6 +185,8 @@ class Shelf:
             return self._classifier(model, step.fitted)
         if isinstance(model, DiscriminativeMaxEnt):
             return self._discriminative(model, step.fitted)
+        if isinstance(model, CountScaler):
+            return self._scaler(model, step.fitted)
         return self._vectorizer(model, step.fitted)
 
     def _vectorizer(self, model: TermFrequencyVectorizer, fitted: Node) -> TermFrequencyVectorizer:
@@ -188,8 +204,20 @@ class Shelf:
         model.terms_, model.mean_length_ = np.array(terms, dtype=object), mean_length
         return model
 
+    def _scaler(self, model: CountScaler, fitted: Node) -> CountScaler:
+        mean_length, n_features, scale = fitted["mean_length"], fitted["n_features"], model.scale
+        if type(mean_length) is not float or not 0 <= mean_length < np.inf:
+            raise ModelFileError(f"its mean length of rows is {short(mean_length)}.")
+        if type(n_features) is not int or not 0 < n_features <= _MOST_FEATURES:
+            raise ModelFileError(f"the features of its scaler are {short(n_features)}.")
+        if not (scale is None or isinstance(scale, str)) or scale not in SCALES:
+            raise ModelFileError("the parameters of its scaler are none.")
+        self.lengths["D"] = n_features
+        self._name_features(model)
+        model.mean_length_, model.n_features_in_ = mean_length, n_features
+        return model
+
     def _classifier(self, model: MaxDiscClassifier, fitted: Node) -> MaxDiscClassifier:
-        # An abstract class will do for isinstance, which the type of a type cannot say.
         # It is only asked whether the value is one, so an abstract class will do.
         family = self._known(fitted["family"], Family, "family")  # type: ignore[type-abstract]
         smoothing = self._known(fitted["smoothing"], Smoothing, "smoothing")
@@ -227,9 +255,7 @@ class Shelf:
         )
 
     def _evidence(self, node: Any) -> Evidence:
-        require_keys(node, {"log_loss", "accuracy", "n_rows", "ridge"})
-        if any(type(value) is not float for value in node.values()):
-            raise ModelFileError(f"its evidence is {short(node)}, which is none.")
+        require_figures(node)
         evidence = self._value(Evidence, "evidence", **node)
         columns = np.empty(0, dtype=np.intp) if evidence.columns is None else evidence.columns
         sound = (
@@ -307,8 +333,8 @@ class Shelf:
             setattr(model, key, array)
         return model
 
-    def _name_features(self, model: MaxDiscClassifier | DiscriminativeMaxEnt) -> None:
-        if self.prefix + "names.offsets" in self.tensors:
+    def _name_features(self, model: MaxDiscClassifier | DiscriminativeMaxEnt | CountScaler) -> None:
+        if self.has("names.offsets"):
             names = self.strings("names")
             if len(names) != self.lengths["D"]:
                 raise ModelFileError(f"it has {len(names)} names for {self.lengths['D']} features.")
@@ -337,6 +363,14 @@ class Shelf:
     def length(self, name: str) -> int:
         """How many entries a tensor has along its first axis."""
         return int(self._pop(name).shape[0])
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a tensor."""
+        return self.prefix + name in self.tensors
+
+    def listed(self, name: str) -> list[Any]:
+        """A tensor of one axis, as a list."""
+        return list(self._pop(name).ravel().tolist())
 
     def width(self, name: str) -> int:
         """How many entries a tensor has along its last axis."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from maxdisc.cli.failures import BadInputError, command
 from maxdisc.cli.options import JsonOption, ModelArgument
-from maxdisc.cli.speech import say_facts, say_json, size_of
+from maxdisc.cli.speech import evidence_line, say_facts, say_json, size_of
 
 
 @command
@@ -56,19 +56,31 @@ def _learnt(steps: list[dict[str, Any]]) -> list[tuple[str, str]]:
     last, is_text = steps[-1], steps[0]["kind"] == "vectorizer"
     if last["kind"] == "vectorizer":
         return [("kind", "words alone, without a classifier"), ("words", f"{last['n_features']:,}")]
+    if last["kind"] == "scaler":
+        return [("kind", "a scaler of counts, without a classifier"), ("features", f"{last['n_features']:,}")]
     classes = shortened(", ".join(map(str, last["classes"])), 160)
     return [
         ("kind", "text" if is_text else "table"),
         ("classes", f"{len(last['classes'])}: {classes}"),
         ("words" if is_text else "features", f"{last['n_selected']:,} kept of {last['n_features']:,}"),
+        *_weighed(last),
         ("goes on learning", _goes_on(last)),
     ]
+
+
+def _weighed(step: dict[str, Any]) -> list[tuple[str, str]]:
+    """How much evidence counts, where it is weighed."""
+    if "evidence" not in step:
+        return []
+    told = step["evidence"]
+    kind = "refined" if told["corrected"] else "calibrated"
+    return [("evidence", evidence_line({"kind": kind, **told}, told["log_loss"]))]
 
 
 def _goes_on(step: dict[str, Any]) -> str:
     if step["kind"] == "discriminative":
         return "no (it is discriminative)"
-    if step["kind"] == "joint":
+    if step["kind"] in ("joint", "averaged"):
         return "no (features are described jointly)"
     return "yes" if step["moments"] else "no (written with --no-moments)"
 
@@ -76,13 +88,14 @@ def _goes_on(step: dict[str, Any]) -> str:
 def _unusual(steps: list[dict[str, Any]]) -> dict[str, Any]:
     """The parameters that are not the defaults."""
     from maxdisc import DiscriminativeMaxEnt, MaxDiscClassifier
+    from maxdisc.scaling import CountScaler
     from maxdisc.text import TermFrequencyVectorizer
 
     usual = {
-        "classifier": MaxDiscClassifier().get_params(),
+        **dict.fromkeys(("classifier", "weighed", "joint", "averaged"), MaxDiscClassifier().get_params()),
         "discriminative": DiscriminativeMaxEnt().get_params(),
-        "joint": MaxDiscClassifier().get_params(),
         "vectorizer": TermFrequencyVectorizer().get_params(),
+        "scaler": CountScaler().get_params(),
     }
     out = {}
     for step in steps:

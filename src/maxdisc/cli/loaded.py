@@ -17,6 +17,7 @@ from maxdisc.cli.labelled import as_wide, located_in
 from maxdisc.cli.remembered import remembered
 from maxdisc.fitted import FittedModel
 from maxdisc.matrices import Floats, Matrix, is_sparse
+from maxdisc.scaling import CountScaler
 from maxdisc.sources import Batch, Dataset, nearest
 
 
@@ -63,9 +64,10 @@ class LoadedModel:
                 "maxdisc.load(path).predict in Python."
             )
         fitted = FittedModel.of(estimator)
-        if fitted.before is None and text is not None:
+        of_numbers = fitted.before is None or isinstance(fitted.before[0], CountScaler)
+        if of_numbers and text is not None:
             raise BadInputError(f"{path} is a model of numbers: --text is for models of documents.")
-        column = None if fitted.before is None else text or about.get("text") or "text"
+        column = None if of_numbers else text or about.get("text") or "text"
         return cls(path, estimator, fitted, about, column, label or about.get("label"))
 
     @property
@@ -81,7 +83,8 @@ class LoadedModel:
     @property
     def features(self) -> list[str]:
         """The columns of a table that it wants; none for documents and for svmlight."""
-        names = getattr(self.classifier, "feature_names_in_", None)
+        first = self.classifier if self.fitted.before is None else self.fitted.before[0]
+        names = getattr(first, "feature_names_in_", None)
         return [] if self.text is not None or names is None else [str(name) for name in names]
 
     @property

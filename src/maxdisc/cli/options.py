@@ -53,6 +53,14 @@ class Structure(StrEnum):
     joint = "joint"
 
 
+class Evidence(StrEnum):
+    """How much the densities of features count."""
+
+    calibrated = "calibrated"
+    refined = "refined"
+    raw = "raw"
+
+
 class Rule(StrEnum):
     """How the number of features is picked."""
 

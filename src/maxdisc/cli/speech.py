@@ -173,3 +173,15 @@ def size_of(n_bytes: int) -> str:
 def marked(value: float, digits: int = 2) -> Text:
     """A signed number that can be told for or against without colours too."""
     return Text(f"{value:+.{digits}f}", style="bold green" if value > 0 else "red" if value < 0 else "dim")
+
+
+def evidence_line(evidence: dict[str, Any], log_loss: float | None) -> str:
+    """How much the densities of features count: kind, weights of bands, corrections, held-out log-loss."""
+    parts = [evidence["kind"]]
+    if evidence["weights"]:
+        parts.append("weights " + " ".join(f"{weight:.2f}" for weight in evidence["weights"][:12]))
+    if evidence["corrected"]:
+        parts.append(f"{evidence['corrected']:,} features corrected")
+    if log_loss is not None:
+        parts.append(f"held-out log-loss {log_loss:.4f}")
+    return ", ".join(parts)

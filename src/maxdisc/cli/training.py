@@ -18,6 +18,7 @@ from maxdisc.cli.options import (
     DataArgument,
     Divergence,
     EncodingOption,
+    Evidence,
     Family,
     ForceOption,
     Format,
@@ -33,7 +34,7 @@ from maxdisc.cli.options import (
 )
 from maxdisc.cli.outputs import require_writable
 from maxdisc.cli.remembered import file_names
-from maxdisc.cli.speech import Speech, say_facts, say_json, size_of
+from maxdisc.cli.speech import Speech, evidence_line, say_facts, say_json, size_of
 
 if TYPE_CHECKING:
     from maxdisc.cli.labelled import LabelledRows
@@ -89,6 +90,21 @@ def fit(
             rich_help_panel=LEARNING,
         ),
     ] = Structure.independent,
+    evidence: Annotated[
+        Evidence,
+        typer.Option(
+            help="calibrated: weighed by held-out rows; refined: features corrected, too; raw: as is.",
+            rich_help_panel=LEARNING,
+        ),
+    ] = Evidence.calibrated,
+    search: Annotated[
+        bool,
+        typer.Option(
+            "--search",
+            help="Try several models on the same folds, and keep the best.",
+            rich_help_panel=LEARNING,
+        ),
+    ] = False,
     redundancy: Annotated[
         float,
         typer.Option(
@@ -162,6 +178,8 @@ def fit(
     maxdisc fit 'parts/*.parquet' --label tumour --exclude 'id,batch_*' -o tumour.maxdisc
 
     maxdisc fit mail/ -o mail.maxdisc   (mail/spam/1.txt, mail/ham/2.txt, ...)
+
+    maxdisc fit train.csv --search -o best.maxdisc
     """
     started = time.perf_counter()
     speech = Speech(quiet)
@@ -170,6 +188,7 @@ def fit(
         "family": family.value,
         "divergence": divergence.value,
         "structure": structure.value,
+        "evidence": evidence.value,
         "redundancy": redundancy,
         "n_features": _number_or_word(n_features, "--n-features", ("auto", "all")),
         "smoothing": _number_or_word(smoothing, "--smoothing", ("auto",), real=True),
@@ -185,6 +204,8 @@ def fit(
         "max_features": max_features,
         "ngram_range": _ngrams(ngrams),
     }
+    if search:
+        _require_usual(learning, scale)
     from maxdisc.cli.labelled import read_labelled
     from maxdisc.sources import Dataset, guess_roles
 
@@ -195,12 +216,23 @@ def fit(
     _note_roles(roles, rows, speech)
     speech.say_notes(done=False)
     with speech.progress(f"fitting {len(rows):,} rows"):
-        model = _fitted(rows, roles, learning, words)
+        fitted = _searched(rows, roles, learning["cv"], words) if search else None
+        model = fitted.best_estimator_ if fitted else _fitted(rows, roles, learning, words)
     from maxdisc.artifact import save
 
     save(model, output, moments=moments, about=_about(roles, rows, dataset.formats))
     speech.say_notes()
     facts = _facts(model, roles, rows, output, time.perf_counter() - started)
+    if fitted:
+        facts["search"] = {
+            "chosen": fitted.best_index_,
+            "candidates": [
+                {**params, "log_loss": loss, "accuracy": accuracy}
+                for params, loss, accuracy in zip(
+                    *(fitted.cv_results_[name] for name in ("params", "log_loss", "accuracy")), strict=True
+                )
+            ],
+        }
     say_json(facts) if json else _show(facts)
 
 
@@ -228,6 +260,26 @@ def _fitted(rows: LabelledRows, roles: Roles, learning: dict[str, Any], words: d
         return model.fit(rows.X, rows.y)
 
 
+def _require_usual(learning: dict[str, Any], scale: Scale) -> None:
+    """Raise ``BadInputError`` where something is given that a search chooses itself."""
+    from maxdisc import MaxDiscClassifier
+
+    usual = MaxDiscClassifier().get_params() | {"cv": learning["cv"]}
+    given = [name for name, value in learning.items() if value != usual[name]]
+    given += [] if scale is Scale.length else ["scale"]
+    if given:
+        flag = given[0].replace("_", "-")
+        raise BadInputError(f"--search chooses the model itself, so leave out --{flag}, or --search.")
+
+
+def _searched(rows: LabelledRows, roles: Roles, cv: Any, words: dict[str, Any]) -> Any:
+    from maxdisc import MaxDiscSearchCV, TermFrequencyVectorizer
+
+    vectorizer = None if roles.text is None else TermFrequencyVectorizer(**words)
+    with rows.located():
+        return MaxDiscSearchCV(vectorizer=vectorizer, cv=cv).fit(rows.X, rows.y)
+
+
 def _about(roles: Roles, rows: LabelledRows, formats: dict[str, str]) -> dict[str, Any]:
     """What the model file remembers of its data: names of files, but not where they were."""
     about: dict[str, Any] = {
@@ -242,10 +294,11 @@ def _about(roles: Roles, rows: LabelledRows, formats: dict[str, str]) -> dict[st
 
 
 def _facts(model: Any, roles: Roles, rows: LabelledRows, output: Path, seconds: float) -> dict[str, Any]:
+    from maxdisc.evidence import Evidence as Weighed
     from maxdisc.fitted import FittedModel
 
     classifier = FittedModel.of(model).classifier
-    path = classifier.path_
+    path, weighed = classifier.path_, classifier.evidence_
     facts: dict[str, Any] = {
         "model": str(output),
         "bytes": output.stat().st_size,
@@ -258,17 +311,34 @@ def _facts(model: Any, roles: Roles, rows: LabelledRows, output: Path, seconds: 
         "features": classifier.n_features_in_,
         "features_kept": classifier.n_selected_,
         "smoothing": classifier.smoothing_.amount,
+        "evidence": _told_evidence(classifier),
         "held_out_accuracy": None,
+        "held_out_log_loss": None,
         "held_out_standard_error": None,
         "folds": None,
         "seconds": round(seconds, 3),
     }
     if path is not None:
         at = path.best_position("one_se" if classifier.rule == "one_se" else "best")
-        facts["held_out_accuracy"] = float(path.mean_accuracy[at])
+        if isinstance(weighed, Weighed):
+            at = int(path.sizes.searchsorted(classifier.n_selected_))
+        facts["held_out_accuracy"] = float(path.mean_accuracy[at] if weighed is None else weighed.accuracy)
+        facts["held_out_log_loss"] = float(path.mean_log_loss[at] if weighed is None else weighed.log_loss)
         facts["held_out_standard_error"] = float(path.standard_error[at])
         facts["folds"] = len(path.weight)
     return facts
+
+
+def _told_evidence(classifier: Any) -> dict[str, Any]:
+    """How much the densities of features count, and by what."""
+    from maxdisc.evidence import Evidence as Weighed
+
+    weighed = classifier.evidence_
+    if isinstance(weighed, Weighed):
+        corrected = 0 if weighed.columns is None else len(weighed.columns)
+        kind = "refined" if corrected else "calibrated"
+        return {"kind": kind, "weights": weighed.weights.tolist(), "corrected": corrected}
+    return {"kind": "raw" if weighed is None else "averaged", "weights": [], "corrected": 0}
 
 
 def _show(facts: dict[str, Any]) -> None:
@@ -277,6 +347,13 @@ def _show(facts: dict[str, Any]) -> None:
         ("rows", f"{facts['rows']:,} in {facts['classes']} classes"),
         (noun, f"{facts['features_kept']:,} kept of {facts['features']:,}, {facts['family']} densities"),
     ]
+    if "search" in facts:
+        tried = facts["search"]["candidates"]
+        best = dict(tried[facts["search"]["chosen"]])
+        del best["log_loss"], best["accuracy"]
+        chosen = ", ".join(f"{name} {value}" for name, value in best.items())
+        lines.append(("chosen", f"{chosen}; best of {len(tried)} models"))
+    lines.append(("evidence", evidence_line(facts["evidence"], facts["held_out_log_loss"])))
     if facts["held_out_accuracy"] is not None:
         accuracy, error = facts["held_out_accuracy"], facts["held_out_standard_error"]
         on = "held-out rows" if facts["folds"] == 1 else f"{facts['folds']} folds"

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from maxdisc.evidence import Evidence
 from maxdisc.fitted import FittedModel
 
 _LONGEST = 120
@@ -21,6 +22,8 @@ def settings_of(fitted: FittedModel) -> dict[str, str]:
         "features kept": f"{classifier.n_selected_:,} of {classifier.n_features_in_:,}",
         "smoothing used": f"{classifier.smoothing_.amount:g}, target {classifier.smoothing_.target}",
     }
+    if isinstance(classifier.evidence_, Evidence):
+        settings["evidence used"] = _weighed(classifier.evidence_)
     if classifier.joint_ is not None:
         settings["joint densities"] = repr(classifier.joint_)
     steps = [] if fitted.before is None else fitted.before.steps
@@ -28,6 +31,16 @@ def settings_of(fitted: FittedModel) -> dict[str, str]:
         if hasattr(step, "get_params"):
             settings |= {f"{name}: {key}": told(value) for key, value in step.get_params(deep=False).items()}
     return settings
+
+
+def _weighed(evidence: Evidence) -> str:
+    """The weights of the bands of features, and how many features are corrected."""
+    corrected = 0 if evidence.columns is None else len(evidence.columns)
+    bands = ", ".join(
+        f"{weight:.3g} up to {edge:,}"
+        for weight, edge in zip(evidence.weights.tolist(), evidence.edges.tolist(), strict=True)
+    )
+    return f"weights of features, best first: {bands}" + (f"; {corrected:,} corrected" if corrected else "")
 
 
 def told(value: Any) -> str:

@@ -124,6 +124,11 @@ def _kept(fitted: FittedModel, data: Data, path: Path | None) -> str:
             f"{kept}, by an average of {n_models}, weighed by log-loss on {folds}; the accuracy there was "
             f"{percent(evidence.accuracy)}."
         )
+    if evidence is not None and fitted.classifier.rule == "one_se":
+        return (
+            f"{kept}: the fewest whose log-loss on {folds} ({evidence.log_loss:.3f}) lies within one "
+            f"standard error of the lowest; the accuracy there was {percent(evidence.accuracy)}."
+        )
     if evidence is not None:
         return (
             f"{kept}: with them the log-loss on {folds} was lowest ({evidence.log_loss:.3f}); the accuracy "
