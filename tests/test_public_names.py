@@ -12,7 +12,9 @@ import maxdisc
 
 # Names of the design, and where users import them from.
 PUBLIC = {
-    "maxdisc": ["DiscriminativeMaxEnt", "MaxDiscClassifier", "ModelFileError", "load", "save"],
+    "maxdisc": [
+        "DiscriminativeMaxEnt", "MaxDiscClassifier", "MaxDiscSearchCV", "ModelFileError", "load", "save",
+    ],
     "maxdisc.artifact": ["describe"],
     "maxdisc.writing": ["atomic_write"],
     "maxdisc.families": [
@@ -36,6 +38,11 @@ PUBLIC = {
     "maxdisc.products": ["ClassProducts"],
     "maxdisc.joint": ["Joint", "JointDecision", "LogTransform", "forward_search"],
     "maxdisc.averaging": ["AveragedDecision", "AveragedEvidence", "LinearForm"],
+    "maxdisc.evidence": ["Evidence"],
+    "maxdisc.held_out": ["band_edges"],
+    "maxdisc.shared_weights": ["shared_weights"],
+    "maxdisc.corrections": ["correct"],
+    "maxdisc.scaling": ["CountScaler"],
     "maxdisc.averaged_folds": ["averaged_sizes", "weights_of"],
     "maxdisc.rows": ["ArrayRows", "BatchRows", "HashFolds"],
     "maxdisc.selection": ["SelectionPath", "size_grid"],

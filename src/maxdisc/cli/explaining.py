@@ -164,6 +164,7 @@ def _show_evidence(model: LoadedModel, evidence: LogOdds, posterior: dict[str, f
     from rich.table import Table
     from rich.text import Text
 
+    from maxdisc.evidence import Evidence as Weighed
     from maxdisc.wording import visible
 
     out = results()
@@ -193,7 +194,9 @@ def _show_evidence(model: LoadedModel, evidence: LogOdds, posterior: dict[str, f
         table.add_row(marked(odds), Text(visible(feature)), shown)
     if evidence.n_others:
         table.add_row(marked(evidence.others), Text(f"{evidence.n_others:,} others", style="dim"), "")
-    table.add_row(marked(evidence.prior), Text("share of the class in training", style="dim"), "")
+    biased = isinstance(model.classifier.evidence_, Weighed)
+    prior = "share of the class, and its bias" if biased else "share of the class in training"
+    table.add_row(marked(evidence.prior), Text(prior, style="dim"), "")
     table.add_row(marked(evidence.total), Text("in sum", style="bold"), "")
     out.print(table)
 

@@ -154,6 +154,7 @@ def test_what_is_no_evidence(run, files, tmp_path):
     assert "loud" in done.err
 
 
+@pytest.mark.filterwarnings("default")
 def test_too_few_rows_are_said_to_be_too_few(run, tmp_path):
     (tmp_path / "few.csv").write_text("a,b,c,label\n1,2,5,x\n2,1,4,y\n3,1,4,x\n2,2,6,y\n", encoding="utf-8")
     done = run("fit", tmp_path / "few.csv", "-o", tmp_path / "m", "--folds", "2")
