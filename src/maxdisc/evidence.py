@@ -37,6 +37,8 @@ ENOUGH_TO_COMPARE = 500
 MOST_TO_COMPARE = 4000
 #: ... and the best is mixed with the evidence on folds that hold out so many.
 ENOUGH_TO_MIX = 4000
+#: With so many rows for each parameter, it does not matter whether they have seen the rows they are judged by.
+MANY_ROWS = 50
 #: Evidence against a class beyond this tells no more: a value of 1e100 must not weigh all bands alone.
 FARTHEST = 1e5
 #: More folds than this are put together: models are made for every pair of them.
@@ -277,16 +279,23 @@ class _Bands:
 
 
 def _judged(
-    tensor: Floats, codes: Integers, weights: Floats, folds: Integers, bias_center: Floats
+    tensor: Floats,
+    codes: Integers,
+    weights: Floats,
+    folds: Integers,
+    bias_center: Floats,
+    start: SharedWeights | None = None,
 ) -> tuple[float, float]:
     """Log-loss and accuracy of shared weights, those of each fold learnt from the others.
 
-    A few dozen parameters make fifty rows look better than they are; models that are compared by their losses
-    must not gain by that.
+    A few parameters make fifty rows look better than they are; models that are compared by their losses must
+    not gain by that. Where rows are many more than parameters, all of them may learn.
     """
-    whole = shared_weights(tensor, codes, weights, bias_center)
+    whole = shared_weights(tensor, codes, weights, bias_center, start=start)
     log_p = whole.log_posterior(tensor)
     groups = np.unique(folds, return_inverse=True)[1] % MOST_FOLDS
+    if len(codes) > MANY_ROWS * (tensor.shape[1] + tensor.shape[2]):
+        groups = np.zeros_like(groups)
     for group in range(int(groups.max()) + 1):
         others = groups != group
         if others.any() and not others.all() and np.isin(codes[~others], codes[others]).all():
@@ -428,7 +437,8 @@ class _Correction:
         of_evidence, of_correction = mixed.weights
         total = of_evidence * self.bias + of_correction * (final[-1] + self._base(share)) + mixed.bias
         folds = np.repeat(list(corrections), [len(self.held[fold]) for fold in corrections])
-        log_loss, accuracy = _judged(tensor, held.codes, held.weights, folds, np.zeros(len(self.bias)))
+        given = (tensor, held.codes, held.weights, folds, np.zeros(len(self.bias)))
+        log_loss, accuracy = _judged(*given, start=mixed)
         return replace(
             self.evidence,
             weights=of_evidence * self.evidence.weights,
