@@ -159,7 +159,7 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     >>> from pathlib import Path
     >>> from maxdisc import MaxDiscClassifier
     >>> from maxdisc.artifact import describe, save
-    >>> model = MaxDiscClassifier(n_features=1).fit([[1.0, 2.0], [3.0, 2.5]], ["no", "yes"])
+    >>> model = MaxDiscClassifier(n_features=1, evidence="raw").fit([[1.0, 2.0], [3.0, 2.5]], ["no", "yes"])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "two.maxdisc")
     ...     save(model, path, about={"rows": 2})
