@@ -25,7 +25,7 @@ KINDS = ("calibrated", "refined")
 @cache
 def docstrings():
     documents = load_docstrings("package")
-    some = np.random.default_rng(0).permutation(len(documents.data))[:1000]
+    some = np.random.default_rng(0).permutation(len(documents.data))[:1600]
     texts = [documents.data[i] for i in some]
     return TermFrequencyVectorizer(min_count=2).fit_transform(texts), np.array(documents.target)[some]
 
@@ -63,8 +63,13 @@ def test_probabilities_of_documents_can_be_trusted():
     assert calibrated < 0.5 * raw
     assert refined < calibrated
     # What is told of held-out rows is about what new rows get.
+<<<<<<< HEAD
     assert model.evidence_.log_loss == pytest.approx(calibrated, rel=0.6)
     assert other.evidence_.log_loss == pytest.approx(refined, rel=0.25)
+=======
+    assert model.evidence_.log_loss == pytest.approx(calibrated, rel=0.3)
+    assert other.evidence_.log_loss == pytest.approx(refined, rel=0.3)
+>>>>>>> newtests
     assert other.evidence_.ridge > 0
     assert (model.evidence_.weights < 1).any()
 
