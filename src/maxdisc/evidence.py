@@ -37,7 +37,7 @@ ENOUGH_TO_COMPARE = 500
 MOST_TO_COMPARE = 4000
 #: ... and the best is mixed with the evidence on folds that hold out so many.
 ENOUGH_TO_MIX = 4000
-#: With so many rows for each parameter, it does not matter whether they have seen the rows they are judged by.
+#: With so many rows for each parameter, weights may have seen the rows that they are judged by.
 MANY_ROWS = 50
 #: Evidence against a class beyond this tells no more: a value of 1e100 must not weigh all bands alone.
 FARTHEST = 1e5
@@ -196,7 +196,7 @@ def calibrate(
     best = path.best_position(rule, "log_loss")
     size = int(path.sizes[best])
     weights, bias = fits[best]
-    log_loss, accuracy = bands.judged(len(weights))
+    log_loss, accuracy = bands.judged(weights, bias)
     evidence = Evidence(
         edges[: len(weights)],
         weights,
@@ -266,11 +266,11 @@ class _Bands:
         n_rows = summed(share) ** 2 / summed(share**2)
         return SelectionPath(edges, accuracy, log_loss, weight, n_rows, smoothing), fits
 
-    def judged(self, size: int) -> tuple[float, float]:
+    def judged(self, weights: Floats, bias: Floats) -> tuple[float, float]:
         """Log-loss and accuracy of weights that have not seen the rows they are judged by."""
-        sample = self.sample
-        tensor = sample.evidence[:, :, :size]
-        return _judged(tensor, sample.codes, sample.weights, self.folds, self.log_prior)
+        sample, start = self.sample, SharedWeights(weights, bias + self.log_prior, np.nan, True)
+        tensor = sample.evidence[:, :, : len(weights)]
+        return _judged(tensor, sample.codes, sample.weights, self.folds, self.log_prior, start)
 
     def _fitted(self, size: int, before: SharedWeights | None) -> SharedWeights:
         sample = self.sample

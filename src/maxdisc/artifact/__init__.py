@@ -137,40 +137,36 @@ def load(path: str | os.PathLike[str], *, functions: Mapping[str, Any] | None = 
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     """What the header of a model file says, read without the rest and before the checksum is known to fit.
 
-        Parameters
-        ----------
-        path : path-like
-            A model file.
+    Parameters
+    ----------
+    path : path-like
+        A model file.
 
-        Returns
-        -------
-        dict
-            ``format``, ``maxdisc`` (the version that wrote it), ``about``, ``kind`` ("classifier", "weighed",
-            "joint", "averaged", "vectorizer", "scaler", "discriminative" or "pipeline"), ``bytes``, ``tensors``
-            (dtype, shape and bytes by name) and ``steps``: one dict for each step of a pipeline, or just one,
-            with ``name`` (None outside a pipeline), ``kind``, ``parameters`` (as stored) and, for a classifier,
-            ``classes``, ``n_features``, ``n_selected``, ``moments`` (whether ``partial_fit`` can go on) and, if
-            its evidence is weighed, ``evidence``: ``log_loss``, ``accuracy``, ``n_rows`` and ``ridge``, the
-            ``edges`` and ``weights`` of its bands, and how many features are ``corrected``.
+    Returns
+    -------
+    dict
+        ``format``, ``maxdisc`` (the version that wrote it), ``about``, ``kind`` ("classifier", "weighed",
+        "joint", "averaged", "vectorizer", "scaler", "discriminative" or "pipeline"), ``bytes``, ``tensors``
+        (dtype, shape and bytes by name) and ``steps``: one dict for each step of a pipeline, or just one,
+        with ``name`` (None outside a pipeline), ``kind``, ``parameters`` (as stored) and, for a classifier,
+        ``classes``, ``n_features``, ``n_selected``, ``moments`` (whether ``partial_fit`` can go on) and, if
+        its evidence is weighed, ``evidence``: ``log_loss``, ``accuracy``, ``n_rows`` and ``ridge``, the
+        ``edges`` and ``weights`` of its bands, and how many features are ``corrected``.
 
-        Examples
-        --------
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> from maxdisc import MaxDiscClassifier
-        >>> from maxdisc.artifact import describe, save
-    <<<<<<< HEAD
-        >>> model = MaxDiscClassifier(n_features=1, evidence="raw")
-        >>> model = model.fit([[1.0, 2.0], [3.0, 2.5]], ["no", "yes"])
-    =======
-        >>> model = MaxDiscClassifier(n_features=1, evidence="raw").fit([[1.0, 2.0], [3.0, 2.5]], ["no", "yes"])
-    >>>>>>> newtests
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder, "two.maxdisc")
-        ...     save(model, path, about={"rows": 2})
-        ...     facts = describe(path)
-        >>> facts["about"], facts["steps"][0]["n_selected"], facts["steps"][0]["classes"]
-        ({'rows': 2}, 1, ['no', 'yes'])
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from maxdisc import MaxDiscClassifier
+    >>> from maxdisc.artifact import describe, save
+    >>> model = MaxDiscClassifier(n_features=1, evidence="raw")
+    >>> model = model.fit([[1.0, 2.0], [3.0, 2.5]], ["no", "yes"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "two.maxdisc")
+    ...     save(model, path, about={"rows": 2})
+    ...     facts = describe(path)
+    >>> facts["about"], facts["steps"][0]["n_selected"], facts["steps"][0]["classes"]
+    ({'rows': 2}, 1, ['no', 'yes'])
     """
     with _named(path):
         container = _opened(path)
