@@ -14,7 +14,7 @@ from maxdisc.matrices import Floats, Integers, Matrix
 from maxdisc.rows import row_hashes, scrambled
 
 #: So many numbers (rows times classes) settle the few dozen parameters that are fitted to evidence.
-ENOUGH_SCORES = 2**17
+ENOUGH_SCORES = 2**16
 #: ... and no more rows than this, be the classes ever so few.
 ENOUGH_ROWS = 20_000
 #: More bands have not been better.
@@ -48,7 +48,7 @@ def band_edges(n_features: int) -> Integers:
 
 def enough_rows(n_classes: int, n_folds: int = 1) -> int:
     """How many held-out rows of a fold are looked at, if there are more."""
-    return -(-min(max(ENOUGH_SCORES // n_classes, 1000), ENOUGH_ROWS) // max(n_folds, 1))
+    return -(-min(max(ENOUGH_SCORES // n_classes, 2500), ENOUGH_ROWS) // max(n_folds, 1))
 
 
 @dataclass(frozen=True, eq=False)
