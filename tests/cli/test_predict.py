@@ -126,8 +126,11 @@ def test_tables_are_matched_by_name_in_any_order(run, files, tmp_path):
 
 def test_missing_cells_are_no_evidence(run, files, tmp_path):
     (tmp_path / "gaps.csv").write_text("sepal_l,sepal_w,petal_l,petal_w\n5.1,3.5,1.4,0.2\n,NA,?,n/a\n")
-    rows = run("predict", files / "iris.maxdisc", tmp_path / "gaps.csv").rows
+    rows = run("predict", files / "iris.maxdisc", tmp_path / "gaps.csv", "--explain", "1").rows
     assert rows[0]["label"] == "setosa"
+    assert rows[1]["because"].endswith(" +0.00")
+    run("fit", files / "iris.csv", "--label", "species", "-o", tmp_path / "raw", "--evidence", "raw")
+    rows = run("predict", tmp_path / "raw", tmp_path / "gaps.csv").rows
     assert float(rows[1]["probability"]) == pytest.approx(1 / 3, rel=1e-5)
 
 
