@@ -30,7 +30,7 @@ MOST_STEPS = 300
 #: Conditional models have all features, and about so many.
 CONDITIONAL_SIZE = 300
 #: What scores are multiplied with; the one of least log-loss is taken.
-TRUSTS: tuple[float, ...] = tuple(np.geomspace(0.002, 16, 28).tolist())
+TRUSTS: tuple[float, ...] = tuple(np.geomspace(0.002, 4, 24).tolist())
 #: A model weighs exp(-SHARPNESS n log-loss): 1 would count n rows as if models differed by nothing but luck.
 SHARPNESS = 0.3
 #: Models that weigh less than this share of the heaviest are dropped.
