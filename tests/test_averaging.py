@@ -93,7 +93,7 @@ def test_scores_are_the_sum_of_those_of_the_members(evidence, classes):
     X, y = noisy(1, classes=classes)
     model = averaged(X, y, evidence)
     assert isinstance(model.decision_, AveragedDecision)
-    assert len(model.decision_.forms) == 2
+    assert 1 <= len(model.decision_.forms) <= 2  # one for each transform that weighs anything
     kinds = {name.split(", ")[2].split()[0] for name in model.evidence_.members}
     assert kinds == {"shrinkage"} | ({"conditional"} if evidence == "refined" else set())
     due = members_one_by_one(model, X, y, X[:20])

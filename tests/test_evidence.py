@@ -239,8 +239,9 @@ def test_one_standard_error_keeps_no_more(seed):
     loss = best.path_.mean_log_loss
     assert best.path_.sizes[np.argmin(loss)] == best.n_selected_
     at = int(np.searchsorted(fewer.path_.sizes, fewer.n_selected_))
-    assert fewer.evidence_.log_loss == pytest.approx(fewer.path_.mean_log_loss[at])
-    assert fewer.evidence_.accuracy == pytest.approx(fewer.path_.mean_accuracy[at])
+    # The path is that of weights that have seen all rows; what is told is cross-fitted.
+    assert 1.0 <= fewer.evidence_.log_loss / fewer.path_.mean_log_loss[at] < 1.1
+    assert fewer.evidence_.accuracy == pytest.approx(fewer.path_.mean_accuracy[at], abs=0.05)
 
 
 def test_redundancy_ranks_and_evidence_is_weighed():

@@ -14,8 +14,16 @@ from maxdisc import MaxDiscClassifier, decision
 from maxdisc.decision import LinearDecision, ranked_decision
 from maxdisc.divergences import js_gm
 from maxdisc.families import FAMILIES
-from maxdisc.held_out import MOST_BANDS, BandTrial, HeldOut, band_edges, enough_rows, smallest
-from maxdisc.rows import ALWAYS_TRAINING, LEFT_OUT, ArrayRows, BatchRows, FixedFolds, HashFolds, row_hashes
+from maxdisc.held_out import (
+    MOST_BANDS,
+    BandTrial,
+    HeldOut,
+    band_edges,
+    enough_rows,
+    sampling_hashes,
+    smallest,
+)
+from maxdisc.rows import ALWAYS_TRAINING, LEFT_OUT, ArrayRows, BatchRows, FixedFolds, HashFolds
 from maxdisc.selection import FoldModels
 from maxdisc.smoothing import Smoothing
 from maxdisc.sparse_folds import SparseFoldModels
@@ -275,10 +283,14 @@ def test_batches_give_the_same_evidence():
             np.testing.assert_allclose(evidence, whole[fold][1], atol=1e-9)
 
 
-def test_hashes_are_of_the_content():
+def test_hashes_are_of_content_class_and_repetition():
     X, codes = random_data("poisson", 30, 3, 5)
     made = LinearDecision.of(
         FAMILIES["poisson"], ArrayRows(X, codes, 3).moments(FAMILIES["poisson"])[0], ONE, np.arange(5)
     )
     held = BandTrial(made, 8).swept(X, codes, np.ones(30), np.array([5]), np.arange(30))
-    np.testing.assert_array_equal(held.hashes, row_hashes(X)[held.rows])
+    np.testing.assert_array_equal(held.hashes, sampling_hashes(X, codes)[held.rows])
+    copies = sampling_hashes(np.vstack([X, X]), np.r_[codes, codes])
+    assert len(np.unique(copies)) == 60
+    swapped = sampling_hashes(np.vstack([X[::-1], X]), np.r_[codes[::-1], codes])
+    np.testing.assert_array_equal(np.sort(copies), np.sort(swapped))

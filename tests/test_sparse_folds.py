@@ -215,7 +215,7 @@ def test_weights_of_any_size_choose_the_same(name, seed, monkeypatch):
     models = []
     for many in (1, 10**12):
         monkeypatch.setattr(decision, "MANY_CELLS", many)
-        models.append(MaxDiscClassifier(name).fit(X, codes, sample_weight=weights))
+        models.append(MaxDiscClassifier(name, evidence="raw").fit(X, codes, sample_weight=weights))
     assert models[0].n_selected_ == models[1].n_selected_
     np.testing.assert_array_equal(models[0].predict(X), models[1].predict(X))
 

@@ -115,7 +115,7 @@ def test_classify_explain_sample_and_save(name, tmp_path):
 
 def test_files_without_a_numeric_family_stay_in_the_first_format(tmp_path):
     X, y = load_iris(return_X_y=True)
-    save(MaxDiscClassifier(smoothing=1.0).fit(X, y), tmp_path / "closed.maxdisc")
+    save(MaxDiscClassifier(smoothing=1.0, evidence="raw").fit(X, y), tmp_path / "closed.maxdisc")
     assert describe(tmp_path / "closed.maxdisc")["format"] == 1
 
 
