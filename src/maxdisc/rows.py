@@ -93,57 +93,49 @@ class HashFolds:
 
 
 @dataclass(frozen=True, eq=False)
-class SomeFolds:
-    """``count`` of some folds, from number ``first`` on; the rows of the others are always trained on."""
+class RenumberedFolds:
+    """Folds under other numbers: some of them, all but one, or several put together.
+
+    Parameters
+    ----------
+    folds : Folds
+        The folds as they were.
+    numbers : ndarray of shape (V,)
+        The new number of each, or ``ALWAYS_TRAINING`` or ``LEFT_OUT``.
+    """
 
     folds: Folds
-    first: int
-    count: int
+    numbers: Integers
 
-    @property
-    def leaves_out(self) -> bool:
-        return self.folds.leaves_out
+    @classmethod
+    def some(cls, folds: Folds, chosen: range) -> RenumberedFolds:
+        """Those chosen; the rows of the others are always trained on."""
+        at = np.arange(folds.count)
+        held = (at >= chosen.start) & (at < chosen.stop)
+        return cls(folds, np.where(held, at - chosen.start, ALWAYS_TRAINING))
 
-    def of(self, X: Matrix, start: int) -> Integers:
-        fold = self.folds.of(X, start)
-        held = (fold >= self.first) & (fold < self.first + self.count)
-        return np.where(held, fold - self.first, np.where(fold == LEFT_OUT, LEFT_OUT, ALWAYS_TRAINING))
+    @classmethod
+    def without(cls, folds: Folds, left_out: int) -> RenumberedFolds:
+        """All but one, whose rows take no part."""
+        at = np.arange(folds.count)
+        return cls(folds, np.where(at == left_out, LEFT_OUT, at - (at > left_out)))
 
-
-@dataclass(frozen=True, eq=False)
-class CoarserFolds:
-    """Some folds put together into fewer."""
-
-    folds: Folds
-    count: int
-
-    @property
-    def leaves_out(self) -> bool:
-        return self.folds.leaves_out
-
-    def of(self, X: Matrix, start: int) -> Integers:
-        fold = self.folds.of(X, start)
-        return np.where(fold < 0, fold, fold % self.count)
-
-
-@dataclass(frozen=True, eq=False)
-class OtherFolds:
-    """All of some folds but one, whose rows take no part."""
-
-    folds: Folds
-    left_out: int
+    @classmethod
+    def together(cls, folds: Folds, count: int) -> RenumberedFolds:
+        """All, put together into fewer."""
+        return cls(folds, np.arange(folds.count) % count)
 
     @property
     def count(self) -> int:
-        return self.folds.count - 1
+        return int(self.numbers.max(initial=-1)) + 1
 
     @property
     def leaves_out(self) -> bool:
-        return True
+        return self.folds.leaves_out or bool((self.numbers == LEFT_OUT).any())
 
     def of(self, X: Matrix, start: int) -> Integers:
         fold = self.folds.of(X, start)
-        return np.where(fold == self.left_out, LEFT_OUT, fold - (fold > self.left_out))
+        return np.where(fold < 0, fold, self.numbers[fold])
 
 
 def row_hashes(X: Matrix) -> npt.NDArray[np.uint64]:

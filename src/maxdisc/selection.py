@@ -17,7 +17,7 @@ from maxdisc.matrices import Floats, Integers
 from maxdisc.moments import ClassMoments, exclusive_totals
 from maxdisc.products import ClassProducts
 from maxdisc.redundancy import Redundancy, within_information
-from maxdisc.rows import CoarserFolds, Folds, OtherFolds, Rows, SomeFolds
+from maxdisc.rows import Folds, RenumberedFolds, Rows
 from maxdisc.smoothing import Smoothing
 
 Rule = Literal["best", "one_se"]
@@ -268,13 +268,15 @@ class FoldModels:
         """The models of fewer folds; there must be one plan."""
         (folds,), (parts,) = self.plans, self.parts
         merged = [ClassMoments.total(parts[: folds.count][f::count]) for f in range(count)]
-        return replace(self, plans=[CoarserFolds(folds, count)], parts=[[*merged, *parts[folds.count :]]])
+        return replace(
+            self, plans=[RenumberedFolds.together(folds, count)], parts=[[*merged, *parts[folds.count :]]]
+        )
 
     def without(self, fold: int) -> FoldModels:
         """The models of the same folds on the rows of all folds but one; there must be one plan."""
         (folds,), (parts,) = self.plans, self.parts
         left = [part for f, part in enumerate(parts) if f != fold]
-        return replace(self, plans=[OtherFolds(folds, fold)], parts=[left])
+        return replace(self, plans=[RenumberedFolds.without(folds, fold)], parts=[left])
 
     def _prepare(self, smoothings: Sequence[Smoothing]) -> None:
         if self.redundancy is not None and not set(smoothings) <= self._shared.keys():
@@ -297,7 +299,7 @@ class FoldModels:
                 continue
             training_of = _training_of(parts)
             decision_of = partial(self._decision, training_of, sizes, smoothing, plan, here.start)
-            some = SomeFolds(folds, here.start, len(here))
+            some = RenumberedFolds.some(folds, here)
 
             def trial_of(place: int, of: Callable[[int], LinearDecision] = decision_of) -> Sweepable[Counted]:
                 return trial(of(place))

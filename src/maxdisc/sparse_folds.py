@@ -18,7 +18,7 @@ from maxdisc.families import Family
 from maxdisc.held_out import HeldOut, sampling_hashes, smallest
 from maxdisc.matrices import Floats, Integers, Matrix, blocks, is_sparse
 from maxdisc.moments import ClassMoments
-from maxdisc.rows import LEFT_OUT, ArrayRows, CoarserFolds, Folds, OtherFolds
+from maxdisc.rows import LEFT_OUT, ArrayRows, Folds, RenumberedFolds
 from maxdisc.selection import SelectionPath
 from maxdisc.smoothing import Smoothing
 from maxdisc.threads import in_threads
@@ -153,11 +153,11 @@ class SparseFoldModels:
 
     def without(self, fold: int) -> SparseFoldModels:
         """The models of the same folds on the rows of all folds but one; there must be one plan."""
-        return self._replanned(OtherFolds(self.plans[0], fold))
+        return self._replanned(RenumberedFolds.without(self.plans[0], fold))
 
     def coarser(self, count: int) -> SparseFoldModels:
         """The models of fewer folds; there must be one plan."""
-        return self._replanned(CoarserFolds(self.plans[0], count))
+        return self._replanned(RenumberedFolds.together(self.plans[0], count))
 
     def _replanned(self, folds: Folds) -> SparseFoldModels:
         others = replace(self, plans=[folds])
