@@ -35,7 +35,7 @@ $(VENV)/.dev: $(VENV)/.test
 demo: $(VENV)/.demo  ## the main job on data that every machine has; writes demo-report.html
 	$(BIN)/python -m maxdisc.demo
 
-test: $(VENV)/.test  ## the tests, in about a minute on two cores
+test: $(VENV)/.test  ## the tests, in some minutes on two cores
 	$(BIN)/python -m pytest --quiet -n auto
 
 test-slow: $(VENV)/.test  ## the tests that take minutes: all rows of the paper's tables

@@ -62,9 +62,12 @@ def test_probabilities_of_documents_can_be_trusted():
     )
     assert calibrated < 0.5 * raw
     assert refined <= calibrated * 1.02
-    # What is told of held-out rows is about what new rows get.
-    assert model.evidence_.log_loss == pytest.approx(calibrated, rel=0.6)
-    assert other.evidence_.log_loss == pytest.approx(refined, rel=0.5)
+    # What is told of held-out rows is what new rows get, up to what chance does to so few of them.
+    for kind, told in (("calibrated", model), ("refined", other)):
+        log_p = told.predict_log_proba(X[600:])
+        losses = -log_p[np.arange(len(log_p)), np.searchsorted(told.classes_, y[600:])]
+        chance = losses.std() * np.sqrt(1 / len(losses) + 1 / 600)
+        assert abs(told.evidence_.log_loss - losses.mean()) < 4 * chance, kind
     assert (model.evidence_.weights < 1).any()
 
 
