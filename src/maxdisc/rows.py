@@ -135,7 +135,7 @@ class RenumberedFolds:
 
     def of(self, X: Matrix, start: int) -> Integers:
         fold = self.folds.of(X, start)
-        return np.where(fold < 0, fold, self.numbers[fold])
+        return np.where(fold < 0, fold, self.numbers[np.maximum(fold, 0)])
 
 
 def row_hashes(X: Matrix) -> npt.NDArray[np.uint64]:
