@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from maxdisc.conditional import ClassFeatures, Examples, Prior, fit, log_posterior
-from maxdisc.shared_weights import shared_weights
+from maxdisc.shared_weights import doubt, shared_weights
 
 RIDGE, BIAS_RIDGE = 1.0, 0.1
 
@@ -23,29 +23,28 @@ def evidence(n=300, n_classes=4, n_bands=3, scale=2.0, seed=0):
     return scale * tensor, codes
 
 
-def objective(tensor, codes, weight, center):
+def objective(tensor, codes, weight, center, doubted=0.0):
     """Minus log-likelihood plus the ridge and its gradient, written down again."""
-    n_bands, truth = tensor.shape[2], (np.arange(len(codes)), codes)
+    n_bands = tensor.shape[2]
+    targets = (1 - doubted) * np.eye(len(center))[codes] + doubted / len(center)
 
     def evaluated(point):
         log_p = log_posterior(tensor @ point[:n_bands] + point[n_bands:])
-        surplus = np.exp(log_p)
-        surplus[truth] -= 1
-        surplus *= weight[:, None]
+        surplus = weight[:, None] * (np.exp(log_p) - targets)
         away = point - np.r_[np.ones(n_bands), center]
         precision = np.r_[np.full(n_bands, RIDGE), np.full(len(center), BIAS_RIDGE)]
-        value = -weight @ log_p[truth] + 0.5 * precision @ away**2
+        value = -weight @ (targets * log_p).sum(axis=1) + 0.5 * precision @ away**2
         slope = np.r_[np.einsum("nc,ncg->g", surplus, tensor), surplus.sum(axis=0)]
         return value, slope + precision * away
 
     return evaluated
 
 
-def solved(tensor, codes, weight, center):
+def solved(tensor, codes, weight, center, doubted=0.0):
     n_bands, n_classes = tensor.shape[2], tensor.shape[1]
     bounds = [(0, None)] * n_bands + [(None, None)] * n_classes
     first = np.r_[np.ones(n_bands), center]
-    given = objective(tensor, codes, weight, center)
+    given = objective(tensor, codes, weight, center, doubted)
     found = minimize(
         given, first, jac=True, bounds=bounds, options={"ftol": 1e-15, "gtol": 1e-9, "maxiter": 5000}
     )
@@ -58,20 +57,23 @@ def solved(tensor, codes, weight, center):
     st.sampled_from([0.05, 1.0, 8.0]),
     st.integers(0, 10**6),
     st.booleans(),
+    st.sampled_from([0.0, 0.01, 0.3]),
 )
-def test_the_optimum_is_that_of_two_other_solvers(n_classes, n_bands, scale, seed, weighty):
+def test_the_optimum_is_that_of_two_other_solvers(n_classes, n_bands, scale, seed, weighty, doubted):
     tensor, codes = evidence(120, n_classes, n_bands, scale, seed)
     rng = np.random.default_rng(seed + 1)
     weight = rng.random(120) + 0.1 if weighty else np.ones(120)
     center = rng.normal(size=n_classes)
-    found = shared_weights(tensor, codes, weight, center, tol=1e-10)
+    found = shared_weights(tensor, codes, weight, center, tol=1e-10, doubt=doubted)
     assert found.converged
-    value = objective(tensor, codes, weight, center)
+    value = objective(tensor, codes, weight, center, doubted)
     at = np.r_[found.weights, found.bias]
-    weights, bias, least = solved(tensor, codes, weight, center)
+    weights, bias, least = solved(tensor, codes, weight, center, doubted)
     assert value(at)[0] <= least + 1e-8 * (1 + abs(least))
     np.testing.assert_allclose(found.weights, weights, atol=1e-4)
     np.testing.assert_allclose(found.bias, bias, atol=1e-3)
+    if doubted:
+        return
     other = fit(
         Examples(ClassFeatures(tensor), codes, weight),
         Prior(RIDGE, 1.0, BIAS_RIDGE, center),
@@ -194,3 +196,34 @@ def test_where_it_starts_does_not_matter():
     fresh = shared_weights(tensor, codes, np.ones(200), np.zeros(3), tol=1e-10)
     np.testing.assert_allclose(again.weights, fresh.weights, atol=1e-8)
     np.testing.assert_allclose(again.bias, fresh.bias, atol=1e-8)
+
+
+@pytest.mark.parametrize("n", [20, 200, 2000])
+def test_rows_without_an_error_are_as_sure_as_laplace_would_be(n):
+    """Scores that all point the right way, by the same margin: the best scale says 1 / (n + 2), no less."""
+    codes = np.arange(n) % 2
+    tensor = np.where(np.eye(2, dtype=bool)[codes], 50.0, -50.0)[:, :, None]
+    given = (tensor, codes, np.ones(n), np.zeros(2))
+    found = shared_weights(*given, ridge=1e-9, doubt=doubt(n))
+    wrong = np.exp(found.log_posterior(tensor))[np.arange(n), 1 - codes]
+    np.testing.assert_allclose(wrong, doubt(n) / 2, rtol=1e-3)
+    assert np.exp(shared_weights(*given).log_posterior(tensor)).min() < 1e-40  # what nobody can know
+
+
+def test_even_margins_beat_uneven_ones_where_no_row_is_wrong():
+    """Without doubt the larger scores win, whatever they are worth."""
+    rng = np.random.default_rng(0)
+    n = 100
+    codes = np.arange(n) % 2
+    sign = np.where(np.eye(2, dtype=bool)[codes], 1.0, -1.0)
+    even = 2 * sign * rng.uniform(0.8, 1.2, size=(n, 1))
+    uneven = 3000 * sign * rng.lognormal(-2, 1.5, size=(n, 1))
+    losses = {
+        (name, doubted): shared_weights(
+            scores[:, :, None], codes, np.ones(n), np.zeros(2), doubt=doubted
+        ).loss
+        for name, scores in {"even": even, "uneven": uneven}.items()
+        for doubted in (0.0, doubt(n))
+    }
+    assert losses["uneven", 0.0] < losses["even", 0.0]
+    assert losses["even", doubt(n)] < losses["uneven", doubt(n)]

@@ -19,6 +19,7 @@ from maxdisc.joint_folds import TRIED, FoldSamples, JointModels
 from maxdisc.matrices import Floats, Integers, Matrix, blocks
 from maxdisc.rows import ArrayRows, BatchRows, Folds, Rows
 from maxdisc.selection import Rule, SelectionPath
+from maxdisc.shared_weights import doubt
 
 #: Ridges of the shared covariance in units of K / N: r gives the shrinkage l / (1 + l), with l = r K / N.
 RIDGES: tuple[float, ...] = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, np.inf)
@@ -30,7 +31,7 @@ MOST_STEPS = 300
 #: Conditional models have all features, and about so many.
 CONDITIONAL_SIZE = 300
 #: What scores are multiplied with; the one of least log-loss is taken.
-TRUSTS: tuple[float, ...] = tuple(np.geomspace(0.002, 4, 24).tolist())
+TRUSTS: tuple[float, ...] = tuple(np.geomspace(0.002, 16, 28).tolist())
 #: A model weighs exp(-SHARPNESS n log-loss): 1 would count n rows as if models differed by nothing but luck.
 SHARPNESS = 0.3
 #: Models that weigh less than this share of the heaviest are dropped.
@@ -179,12 +180,27 @@ class AveragedModels:
             return np.where(np.isinf(ridges), 1.0, ridges / (1 + ridges)).tolist()
 
     @cached_property
-    def _rows_by_weight(self) -> float:
-        """How many rows of equal weight there are to a unit of weight."""
+    def _weight_sums(self) -> tuple[float, float]:
+        """The sum of all weights, and of their squares."""
         total = squares = 0.0
         for w in _row_weights(self.models.rows):
             total, squares = total + float(w.sum()), squares + float(w @ w)
-        return total / squares if squares > 0 else 1.0
+        return total, squares
+
+    @property
+    def _rows_by_weight(self) -> float:
+        """How many rows there are to a unit of weight.
+
+        A row of weight 2 is two rows; weights that are far below 1 are as many rows as they would be if they
+        were equal.
+        """
+        total, squares = self._weight_sums
+        return max(1.0, total / squares) if squares > 0 else 1.0
+
+    @property
+    def doubt(self) -> float:
+        """By how much classes are doubted: see :func:`maxdisc.shared_weights.doubt`."""
+        return doubt(self._weight_sums[0] * self._rows_by_weight)
 
     @cached_property
     def remembered(self) -> bool:
@@ -273,7 +289,7 @@ class AveragedModels:
         return Average(ranking, decision, joint, path, evidence)
 
     def _n_held(self, sweeps: Sequence[Sweep]) -> float:
-        """How many rows of equal weight were held out, each counted once however often it was."""
+        """How many rows were held out, each counted once however often it was."""
         rows = self.models.rows
         if not isinstance(rows, ArrayRows):
             return sum(counts.weight for counts in sweeps) * self._rows_by_weight
@@ -425,7 +441,7 @@ class _Trial:
             if self.shares is not None:
                 total = total + _counts(_weighted(scores, self.shares), *given, (1.0,))
                 continue
-            total = total + _counts(scores, *given, TRUSTS)
+            total = total + _counts(scores, *given, TRUSTS, averaged.doubt)
             if averaged.remembered:
                 self.trials.seen.append((scores, *given))
         return total
@@ -478,8 +494,10 @@ def _weighted(scores: Floats, shares: Floats) -> Floats:
     return np.sum([shares[i] * scores[i] for i in used], axis=0)[None]
 
 
-def _counts(scores: Floats, labels: npt.NDArray[Any], weights: Floats, trusts: Sequence[float]) -> Sweep:
-    losses = [counted(trust * scores, labels, weights) for trust in trusts]
+def _counts(
+    scores: Floats, labels: npt.NDArray[Any], weights: Floats, trusts: Sequence[float], doubt: float = 0.0
+) -> Sweep:
+    losses = [counted(trust * scores, labels, weights, doubt) for trust in trusts]
     w = weights if labels.ndim == 1 else weights * labels.sum(axis=1)
     loss = np.stack([loss for _, loss in losses]) if len(trusts) > 1 else losses[0][1]
     return Sweep(losses[0][0], loss, float(w.sum()), float(w @ w))

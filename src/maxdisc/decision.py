@@ -524,18 +524,31 @@ def sweep(
     return result
 
 
-def counted(scores: Floats, labels: npt.NDArray[Any], weights: Floats) -> tuple[Floats, Floats]:
-    """Weight of the rows that scores (..., n, C) classify correctly, and their log-loss; shape (...)."""
+def counted(
+    scores: Floats, labels: npt.NDArray[Any], weights: Floats, doubt: float = 0.0
+) -> tuple[Floats, Floats]:
+    """Weight of the rows that scores (..., n, C) classify correctly, and their log-loss; shape (...).
+
+    A doubt is the share of each row that belongs to no class more than to another.
+    """
     predicted = scores.argmax(axis=-1)
     highest = scores.max(axis=-1, keepdims=True)
     with np.errstate(divide="ignore"):
         log_p = scores - (highest + np.log(np.exp(scores - highest).sum(axis=-1, keepdims=True)))
     # A class absent from the training rows has probability 0: as wrong as numbers can say.
-    log_p = np.where(np.isneginf(log_p), np.log(np.finfo(np.float64).tiny), log_p)
+    absent = np.isneginf(log_p)
+    log_p = np.where(absent, np.log(np.finfo(np.float64).tiny), log_p)
     at = np.arange(len(labels))
     if labels.ndim == 1:
-        return (predicted == labels) @ weights, -(log_p[..., at, labels] @ weights)
-    return labels[at, predicted] @ weights, -((labels * log_p).sum(axis=-1) @ weights)
+        right, seen, gone, whole = predicted == labels, log_p[..., at, labels], absent[..., at, labels], 1.0
+    else:
+        right, seen, whole = labels[at, predicted], (labels * log_p).sum(axis=-1), labels.sum(axis=1)
+        gone = (absent & (labels > 0)).any(axis=-1)
+    if doubt:
+        # Classes that cannot be are not in doubt, and rows of such a class tell nothing.
+        alike = whole * np.mean(log_p, axis=-1, where=~absent)
+        seen = np.where(gone, seen, (1 - doubt) * seen + doubt * alike)
+    return right @ weights, -(seen @ weights)
 
 
 def row_blocks(n_rows: int, decision: LinearDecision, sparse: bool) -> list[slice]:

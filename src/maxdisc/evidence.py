@@ -21,7 +21,7 @@ from maxdisc.held_out import HeldOut, enough_rows
 from maxdisc.matrices import Booleans, Floats, Integers, Matrix, is_sparse
 from maxdisc.moments import ClassMoments
 from maxdisc.selection import Choice, Rule, SelectionPath, Trials, enough_folds
-from maxdisc.shared_weights import SharedWeights, shared_weights
+from maxdisc.shared_weights import SharedWeights, doubt, shared_weights
 from maxdisc.smoothing import Smoothing
 
 #: A best smoothing at the end of the list is followed further in steps of this, ...
@@ -274,8 +274,18 @@ class _Bands:
 
     def _fitted(self, size: int, before: SharedWeights | None) -> SharedWeights:
         sample = self.sample
-        given = (sample.evidence[:, :, :size], sample.codes, sample.weights, self.log_prior)
-        return shared_weights(*given, start=before)
+        return _weighed(sample.evidence[:, :, :size], sample.codes, sample.weights, self.log_prior, before)
+
+
+def _weighed(
+    tensor: Floats,
+    codes: Integers,
+    weights: Floats,
+    bias_center: Floats,
+    start: SharedWeights | None = None,
+) -> SharedWeights:
+    """Shared weights, in doubt of what so few rows cannot tell."""
+    return shared_weights(tensor, codes, weights, bias_center, start=start, doubt=doubt(float(weights.sum())))
 
 
 def _judged(
@@ -291,7 +301,7 @@ def _judged(
     A few parameters make fifty rows look better than they are; models that are compared by their losses must
     not gain by that. Where rows are many more than parameters, all of them may learn.
     """
-    whole = shared_weights(tensor, codes, weights, bias_center, start=start)
+    whole = _weighed(tensor, codes, weights, bias_center, start)
     log_p = whole.log_posterior(tensor)
     groups = np.unique(folds, return_inverse=True)[1] % MOST_FOLDS
     if len(codes) > MANY_ROWS * (tensor.shape[1] + tensor.shape[2]):
@@ -299,7 +309,7 @@ def _judged(
     for group in range(int(groups.max()) + 1):
         others = groups != group
         if others.any() and not others.all() and np.isin(codes[~others], codes[others]).all():
-            found = shared_weights(tensor[others], codes[others], weights[others], bias_center, start=whole)
+            found = _weighed(tensor[others], codes[others], weights[others], bias_center, whole)
             log_p[~others] = found.log_posterior(tensor[~others])
     total = weights.sum()
     right = log_p.argmax(axis=1) == codes
@@ -545,7 +555,7 @@ class _Correction:
 
     def _mixed(self, tensor: Floats, held: HeldOut) -> SharedWeights:
         """A weight for the evidence and one for its correction, and a bias for each class."""
-        return shared_weights(tensor, held.codes, held.weights, np.zeros(tensor.shape[1]))
+        return _weighed(tensor, held.codes, held.weights, np.zeros(tensor.shape[1]))
 
 
 def _telling(held: HeldOut, telling: Booleans) -> HeldOut:

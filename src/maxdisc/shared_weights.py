@@ -27,6 +27,30 @@ DAMPING = 1e-9
 MOST_PRECISION = 1e12
 
 
+def doubt(n_rows: float) -> float:
+    """How much a class of held-out rows is doubted, so that no scale of the scores is the best of all.
+
+    Where rows are told apart without an error, scores that are twice as large always have less loss, though
+    nothing was learnt about how sure to be. After n rows without an error the next is wrong with a
+    probability of 1 / (n + 2), says the rule of Laplace; so this share of each row goes to all classes alike,
+    as Platt did with two. The best scale is then that at which all rows are about as sure as that: models
+    that are far surer of some rows than of others are told from those that are not.
+
+    Parameters
+    ----------
+    n_rows : float
+        How many rows are looked at, a row of weight 2 being two; with weights far below 1, how many rows of
+        equal weight they are worth.
+
+    Examples
+    --------
+    >>> from maxdisc.shared_weights import doubt
+    >>> doubt(98)
+    0.01
+    """
+    return 1 / (n_rows + 2)
+
+
 @dataclass(frozen=True, eq=False)
 class SharedWeights:
     """Weights of class features and biases of classes.
@@ -38,7 +62,7 @@ class SharedWeights:
     bias : ndarray of shape (C,)
         Added to the scores.
     loss : float
-        Mean log-loss of the rows, without the ridge.
+        Mean log-loss of the rows, doubt included, without the ridge.
     converged : bool
         Whether a step promised next to no gain, or none gained any more.
     """
@@ -62,6 +86,7 @@ def shared_weights(
     bias_ridge: float = 0.1,
     start: SharedWeights | None = None,
     tol: float = 1e-12,
+    doubt: float = 0.0,
 ) -> SharedWeights:
     """Maximise the likelihood of classes, less a ridge towards weights of 1 and the biases given.
 
@@ -81,6 +106,8 @@ def shared_weights(
         Where to begin; further features begin like its last.
     tol : float
         The last step is one that promises to gain no more than this, in nats for each row.
+    doubt : float
+        The share of each row that belongs to no class more than to another: see :func:`doubt`.
 
     Returns
     -------
@@ -97,7 +124,7 @@ def shared_weights(
     >>> found.converged, bool(0 < found.weights[0] < 1)
     (True, True)
     """
-    problem = _Problem.of(tensor, codes, row_weight, bias_center, ridge, bias_ridge)
+    problem = _Problem.of(tensor, codes, row_weight, bias_center, ridge, bias_ridge, doubt)
     # Never worse than weights of 1, however far from there a row of its own asks the others to begin.
     point = min((problem.start(start), problem.center), key=lambda begin: problem.value(begin)[0])
     value, probability = problem.value(point)
@@ -123,8 +150,7 @@ def shared_weights(
             break
         point, value, probability = there, after, probability_there
     weights, bias = problem.split(point)
-    log_p = log_posterior(tensor @ weights + bias)
-    loss = -float(problem.share @ log_p[np.arange(len(codes)), codes])
+    loss = problem.loss(log_posterior(tensor @ weights + bias))
     return SharedWeights(weights, bias, loss, converged)
 
 
@@ -138,6 +164,7 @@ class _Problem:
     unit: Floats
     precision: Floats
     center: Floats
+    doubt: float
 
     @classmethod
     def of(
@@ -148,6 +175,7 @@ class _Problem:
         bias_center: Floats,
         ridge: float,
         bias_ridge: float,
+        doubt: float,
     ) -> _Problem:
         share = row_weight / row_weight.sum()
         # What all classes share changes no probability, but costs digits.
@@ -158,7 +186,7 @@ class _Problem:
         total = max(float(row_weight.sum()), np.finfo(np.float64).tiny)
         precision = np.r_[ridge * unit**2, np.full(tensor.shape[1], bias_ridge)]
         precision = np.minimum(precision / total, MOST_PRECISION)
-        return cls(centred * unit, codes, share, unit, precision, np.r_[1.0 / unit, bias_center])
+        return cls(centred * unit, codes, share, unit, precision, np.r_[1.0 / unit, bias_center], doubt)
 
     def start(self, before: SharedWeights | None) -> Floats:
         if before is None:
@@ -177,12 +205,16 @@ class _Problem:
         n_weights = len(self.unit)
         log_p = log_posterior(self.tensor @ point[:n_weights] + point[n_weights:])
         penalty = 0.5 * float(self.precision @ (point - self.center) ** 2)
-        loss = -float(self.share @ log_p[np.arange(len(self.codes)), self.codes])
-        return loss + penalty, np.exp(log_p)
+        return self.loss(log_p) + penalty, np.exp(log_p)
+
+    def loss(self, log_p: Floats) -> float:
+        """The mean log-loss, with doubt."""
+        seen = log_p[np.arange(len(self.codes)), self.codes]
+        return -float(self.share @ ((1 - self.doubt) * seen + self.doubt * log_p.mean(axis=1)))
 
     def slope(self, point: Floats, probability: Floats) -> Floats:
-        surplus = probability.copy()
-        surplus[np.arange(len(self.codes)), self.codes] -= 1.0
+        surplus = probability - self.doubt / probability.shape[1]
+        surplus[np.arange(len(self.codes)), self.codes] -= 1.0 - self.doubt
         surplus *= self.share[:, None]
         of_weights = surplus.reshape(-1) @ self.tensor.reshape(surplus.size, -1)
         return np.r_[of_weights, surplus.sum(axis=0)] + self.precision * (point - self.center)
