@@ -8,7 +8,8 @@ import subprocess
 import sys
 import tracemalloc
 import warnings
-from functools import cache
+from functools import cache, reduce
+from operator import add
 
 import numpy as np
 import pytest
@@ -372,7 +373,7 @@ class TestRefusals:
     )
     def test_parameters(self, settings, message):
         with pytest.raises(ValueError, match=message):
-            TermFrequencyVectorizer(**settings).fit(["aa bb", "bb cc"])
+            TermFrequencyVectorizer(**options).fit(["aa bb", "bb cc"])
 
     @pytest.mark.parametrize(
         ("documents", "message"),
@@ -458,3 +459,18 @@ def test_a_stream_is_read_by_the_thread_that_gave_it(monkeypatch):
     base.executemany("insert into posts values (?)", [(f"cat {i} dog" * 3,) for i in range(200)])
     rows = (row[0] for row in base.execute("select body from posts"))
     assert TermFrequencyVectorizer(scale=None).fit_transform(rows).shape[0] == 200
+
+
+@pytest.mark.parametrize("options", [{}, {"min_df": 2, "max_features": 30}, {"stop_words": "english"}])
+@pytest.mark.parametrize("cuts", [(), (1,), (10, 10, 40)])
+def test_totals_of_parts_make_the_same_vocabulary(options, cuts):
+    documents = docstrings()[0][:60]
+    whole = TermFrequencyVectorizer(**options).fit(documents)
+    parts = [documents[a:b] for a, b in zip((0, *cuts), (*cuts, None), strict=True)]
+    vectorizer = TermFrequencyVectorizer(**options)
+    totals = [vectorizer.totals(part) for part in parts]
+    assert vectorizer.fit_totals(reduce(add, reversed(totals))).terms_.tolist() == whole.terms_.tolist()
+    assert vectorizer.mean_length_ == whole.mean_length_
+    fixed = TermFrequencyVectorizer(vocabulary=whole.terms_[::3].tolist())
+    again = clone(fixed).fit_totals(reduce(add, totals))
+    assert again.mean_length_ == fixed.fit(documents).mean_length_

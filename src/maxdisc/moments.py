@@ -170,6 +170,26 @@ class ClassMoments:
             nonzero=None if self.nonzero is None else self.nonzero[columns],
         )
 
+    @staticmethod
+    def side_by_side(parts: Sequence[ClassMoments]) -> ClassMoments:
+        """The moments of the features of several, which are of the same rows; the inverse of ``select``."""
+
+        def joined(planes: list[Floats | None]) -> Floats | None:
+            known = [plane for plane in planes if plane is not None]
+            return np.concatenate(known, axis=-1) if len(known) == len(planes) else None
+
+        observed: Floats | None = None
+        if any(part.observed is not None for part in parts):
+            cells = [np.broadcast_to(part.cells, part.sums.shape[1:]) for part in parts]
+            observed = np.concatenate(cells, axis=1)
+        return replace(
+            parts[0],
+            sums=np.concatenate([part.sums for part in parts], axis=2),
+            origin=joined([part.origin for part in parts]),
+            observed=observed,
+            nonzero=joined([part.nonzero for part in parts]),
+        )
+
     def scaled(self, factors: npt.ArrayLike) -> ClassMoments:
         """The moments if every row of class c weighed ``factors[c]`` times as much."""
         factor = np.asarray(factors, dtype=np.float64)

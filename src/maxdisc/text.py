@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from maxdisc.matrices import Booleans, Integers, Matrix
 from maxdisc.parameters import require_one_of
 from maxdisc.scaling import SCALES, scaled_counts
+from maxdisc.vocabulary import TermTotals
 from maxdisc.words import Counts, Terms, WordRule, count_words, stacked
 
 
@@ -117,6 +118,54 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
             This vectorizer, fitted.
         """
         self._learn(raw_documents, keep=False)
+        return self
+
+    def totals(self, raw_documents: Iterable[str]) -> TermTotals:
+        """How often these documents use which terms: what :meth:`fit_totals` learns from.
+
+        Parameters
+        ----------
+        raw_documents : iterable of str
+            Some of the documents, read once.
+
+        Returns
+        -------
+        TermTotals
+            Sums, which add up to those of all documents.
+        """
+        return TermTotals.of(_Documents(raw_documents), self._checked_rule())
+
+    def fit_totals(self, totals: TermTotals) -> Self:
+        """Learn the vocabulary from sums over all documents; the same as ``fit`` with the documents.
+
+        Parameters
+        ----------
+        totals : TermTotals
+            The sum of :meth:`totals` over all parts.
+
+        Returns
+        -------
+        TermFrequencyVectorizer
+            This vectorizer, fitted.
+
+        Examples
+        --------
+        >>> from maxdisc import TermFrequencyVectorizer
+        >>> vectorizer = TermFrequencyVectorizer()
+        >>> parts = [vectorizer.totals(["to be"]), vectorizer.totals(["or not to be"])]
+        >>> print(*vectorizer.fit_totals(parts[0] + parts[1]).get_feature_names_out())
+        be not or to
+        """
+        self._checked_rule()
+        given = self._given_vocabulary()
+        if given is not None:
+            self._settle(given)
+            found = np.array([term in self.vocabulary_ for term in totals.terms], dtype=bool)
+        else:
+            found = self._kept(totals.n_documents, totals.n_times, totals.number)
+            self._settle(np.array(totals.terms, dtype=object)[found].tolist())
+        times = int(totals.n_times[found].sum())
+        self.mean_length_ = times / totals.number if totals.number else 0.0
         return self
 
     def fit_transform(self, raw_documents: Iterable[str], y: Any = None) -> Matrix:

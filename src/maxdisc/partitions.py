@@ -1,0 +1,193 @@
+"""Rows that lie in partitions, on any engine: a job for every partition, and the sum of what they make of it.
+
+An engine moves jobs to rows and adds up what comes back. That is all it has to know: the verbs of
+:class:`maxdisc.rows.Rows` are written once, here, and so are the labels and words that are looked up first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from maxdisc.decision import Counted, Sweepable
+from maxdisc.families import Family, Gaussian
+from maxdisc.matrices import Integers, Matrix, blocks, is_sparse
+from maxdisc.moments import ClassMoments
+from maxdisc.products import ClassProducts, observed_means
+from maxdisc.rows import ArrayRows, Folds
+
+#: Moments of all folds together that take more bytes than this come in blocks of features, a pass for each.
+MOST_BYTES = 2**30
+
+Summand = TypeVar("Summand")
+#: From a partition to what is to be added up, entry by entry. Engines pickle it.
+Job = Callable[[Any], list[Summand]]
+
+
+class Engine(Protocol):
+    """What holds partitions of rows, and can run a job on each of them."""
+
+    def added(self, job: Job[Summand]) -> list[Summand]:
+        """Run a job on every partition, and add up what they return, entry by entry, as a tree.
+
+        A partition that has no rows returns an empty list, which adds nothing. Raises ``ValueError`` if all
+        do.
+        """
+
+
+def entrywise(one: list[Any], other: list[Any]) -> list[Any]:
+    """The sum of two results of a job; an empty one adds nothing."""
+    if not one or not other:
+        return one or other
+    return [a + b for a, b in zip(one, other, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class Looks:
+    """What is known of rows before they are counted; looks at two partitions add.
+
+    Parameters
+    ----------
+    example : matrix of shape (n, D)
+        A few rows. Of two, the one with a negative value is kept, since it rules families out.
+    n_rows : int
+        How many there are.
+    """
+
+    example: Matrix
+    n_rows: int
+
+    @classmethod
+    def at(cls, X: Matrix) -> Looks:
+        """At one partition."""
+        if not X.shape[0]:
+            return cls(X, 0)
+        if is_sparse(X):
+            worst = int(np.searchsorted(X.indptr, int(np.argmin(X.data)), "right")) - 1 if X.nnz else 0
+        else:
+            worst = int(np.nan_to_num(np.min(X, axis=1), nan=np.inf).argmin())
+        return cls(X[[worst]], X.shape[0])
+
+    def __add__(self, other: Looks) -> Looks:
+        if self.example.shape[1] != other.example.shape[1]:
+            counts = sorted((self.example.shape[1], other.example.shape[1]))
+            raise ValueError(f"some partitions have {counts[0]} columns, others {counts[1]}.")
+        kept = min((self, other), key=lambda look: (not look.n_rows, _least(look.example)))
+        return replace(kept, n_rows=self.n_rows + other.n_rows)
+
+
+def _least(X: Matrix) -> float:
+    values = X.data if is_sparse(X) else X
+    return float(np.nanmin(values, initial=0.0)) if values.size else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionedRows:
+    """Labelled rows in the partitions of an engine.
+
+    Parameters
+    ----------
+    engine : Engine
+        What holds the partitions.
+    rows_of : callable
+        From a partition to its rows, where they are. Pickled by engines.
+    n_classes : int
+        C.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from functools import reduce
+    >>> from maxdisc.families import Poisson
+    >>> from maxdisc.partitions import PartitionedRows, entrywise
+    >>> from maxdisc.rows import ArrayRows
+    >>> class Here:
+    ...     partitions = [ArrayRows(np.array([[1.0]]), np.array([0]), 2),
+    ...                   ArrayRows(np.array([[5.0]]), np.array([1]), 2)]
+    ...     def added(self, job):
+    ...         return reduce(entrywise, map(job, self.partitions))
+    >>> PartitionedRows(Here(), lambda rows: rows, 2).moments(Poisson())[0].sums
+    array([[[1.],
+            [5.]]])
+    """
+
+    engine: Engine
+    rows_of: Callable[[Any], ArrayRows]
+    n_classes: int
+
+    def _total(self, verb: Callable[[ArrayRows], list[Summand]]) -> list[Summand]:
+        return self.engine.added(partial(_done, self.rows_of, verb))
+
+    @cached_property
+    def _look(self) -> Looks:
+        (look,) = self._total(_looked)
+        return look
+
+    def example(self) -> Matrix:
+        return self._look.example
+
+    def moments(self, family: Family, folds: Folds | None = None) -> list[ClassMoments]:
+        n_features = self.example().shape[1]
+        count = 1 if folds is None else folds.count + 1
+        width = 8 * family.n_statistics * self.n_classes * count
+        parts = list(blocks(n_features, width, MOST_BYTES))
+        if len(parts) == 1:
+            return self._total(partial(_moments, family=family, folds=folds))
+        found = [self._total(partial(_moments, family=family, folds=folds, columns=some)) for some in parts]
+        return [ClassMoments.side_by_side(of_fold) for of_fold in zip(*found, strict=True)]
+
+    def products(
+        self,
+        columns: Integers,
+        folds: Folds | None = None,
+        per_class: bool = False,
+        means: Any = None,
+    ) -> list[ClassProducts]:
+        if means is None and not is_sparse(self.example()):
+            # Missing cells count as means of whole folds, not of a partition: sparse rows have none.
+            means = observed_means(self.moments(Gaussian(), folds), columns)
+        verb = partial(_products, columns=columns, folds=folds, per_class=per_class, means=means)
+        return self._total(verb)
+
+    def sweep(
+        self, decision_of: Callable[[int], Sweepable[Counted]], sizes: Integers, folds: Folds
+    ) -> list[Counted]:
+        decisions = [decision_of(f) for f in range(folds.count)]
+        return self._total(partial(_sweep, decisions=decisions, sizes=sizes, folds=folds))
+
+
+def _done(
+    rows_of: Callable[[Any], ArrayRows],
+    verb: Callable[[ArrayRows], list[Summand]],
+    partition: Any,
+) -> list[Summand]:
+    rows = rows_of(partition)
+    return verb(rows) if rows.X.shape[0] else []
+
+
+def _looked(rows: ArrayRows) -> list[Looks]:
+    return [Looks.at(rows.X)]
+
+
+def _moments(
+    rows: ArrayRows, family: Family, folds: Folds | None, columns: slice | None = None
+) -> list[ClassMoments]:
+    if columns is not None:
+        names = None if rows.names is None else np.asarray(rows.names)[columns]
+        # Folds are dealt by whole rows.
+        rows = replace(rows, X=rows.X[:, columns], names=names, source=rows.X)
+    return rows.moments(family, folds)
+
+
+def _products(rows: ArrayRows, **given: Any) -> list[ClassProducts]:
+    return rows.products(**given)
+
+
+def _sweep(
+    rows: ArrayRows, decisions: Sequence[Sweepable[Counted]], sizes: Integers, folds: Folds
+) -> list[Counted]:
+    return rows.sweep(decisions.__getitem__, sizes, folds)

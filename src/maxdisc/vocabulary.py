@@ -1,0 +1,75 @@
+"""How documents use terms, in sums that add: from partitions of documents to one vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from maxdisc.matrices import Integers
+from maxdisc.words import WordRule, count_words
+
+
+@dataclass(frozen=True, eq=False)
+class TermTotals:
+    r"""Terms, and in how many documents and how often each occurs: a commutative monoid under ``+``.
+
+    Parameters
+    ----------
+    terms : list of str
+        In the order of their code points.
+    n_documents, n_times : ndarray of shape (T,)
+        In how many documents each occurs, and how often.
+    number : int
+        How many documents there are.
+
+    Examples
+    --------
+    >>> from maxdisc.vocabulary import TermTotals
+    >>> from maxdisc.words import WordRule
+    >>> rule = WordRule(r"(?u)\b\w\w+\b", True, frozenset(), (1, 1))
+    >>> both = TermTotals.of(["to be or not to be"], rule) + TermTotals.of(["to do"], rule)
+    >>> dict(zip(both.terms, both.n_times.tolist()))
+    {'be': 2, 'do': 1, 'not': 1, 'or': 1, 'to': 3}
+    """
+
+    terms: list[str]
+    n_documents: Integers
+    n_times: Integers
+    number: int
+
+    @classmethod
+    def of(cls, documents: Iterable[str], rule: WordRule) -> TermTotals:
+        """Of some documents, read once."""
+        seen = _Numbered(documents)
+        terms, _ = count_words(seen, rule, keep=False)
+        order = terms.order()
+        order = order[terms.n_times[order] > 0]  # stop words have places too
+        return cls(terms.strings(order), terms.n_documents[order], terms.n_times[order], seen.number)
+
+    def __add__(self, other: TermTotals) -> TermTotals:
+        if not isinstance(other, TermTotals):
+            return NotImplemented
+        known = {term: place for place, term in enumerate(self.terms)}
+        places = np.array([known.setdefault(term, len(known)) for term in other.terms], dtype=np.intp)
+        usage = np.zeros((2, len(known)), dtype=np.int64)
+        for part, at in ((self, np.arange(len(self.terms))), (other, places)):
+            usage[:, at] += [part.n_documents, part.n_times]
+        terms = list(known)
+        order = np.array(sorted(range(len(terms)), key=terms.__getitem__), dtype=np.intp)
+        ordered = [terms[place] for place in order.tolist()]
+        return TermTotals(ordered, usage[0, order], usage[1, order], self.number + other.number)
+
+
+class _Numbered:
+    """Documents, numbered while they pass by."""
+
+    def __init__(self, documents: Iterable[str]) -> None:
+        self._documents = documents
+        self.number = 0
+
+    def __iter__(self) -> Iterator[str]:
+        for document in self._documents:
+            self.number += 1
+            yield document
