@@ -373,7 +373,7 @@ class TestRefusals:
     )
     def test_parameters(self, settings, message):
         with pytest.raises(ValueError, match=message):
-            TermFrequencyVectorizer(**options).fit(["aa bb", "bb cc"])
+            TermFrequencyVectorizer(**settings).fit(["aa bb", "bb cc"])
 
     @pytest.mark.parametrize(
         ("documents", "message"),
@@ -464,7 +464,7 @@ def test_a_stream_is_read_by_the_thread_that_gave_it(monkeypatch):
 @pytest.mark.parametrize("options", [{}, {"min_df": 2, "max_features": 30}, {"stop_words": "english"}])
 @pytest.mark.parametrize("cuts", [(), (1,), (10, 10, 40)])
 def test_totals_of_parts_make_the_same_vocabulary(options, cuts):
-    documents = docstrings()[0][:60]
+    documents = docstrings().data[:60]
     whole = TermFrequencyVectorizer(**options).fit(documents)
     parts = [documents[a:b] for a, b in zip((0, *cuts), (*cuts, None), strict=True)]
     vectorizer = TermFrequencyVectorizer(**options)
