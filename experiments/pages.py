@@ -401,12 +401,12 @@ def _selection_summary(
         difference = 100 * (overall[best][j] - overall[rival][j])
         aware = [
             f"{100 * (overall[m][j] - overall[rival][j]):+.2f}" if m in overall else ""
-            for m in ("redundancy", "redundancy_js")
+            for m in ("redundancy", "redundancy_js", "redundancy_rao")
         ]
         said = "ahead" if round(difference, 2) > 0 else "level" if round(difference, 2) == 0 else "behind"
         body.append([f"K={size}", titles[best], titles[rival], f"{difference:+.2f}", *aware, said])
     head = ["", "best of maxdisc", "best of chi2, f_classif, information", "points"]
-    head += ["redundancy 1, js_gm", "redundancy 1, jensen_shannon", ""]
+    head += ["redundancy 1, js_gm", "redundancy 1, jensen_shannon", "redundancy 1, rao", ""]
     return "### Beside the usual scores\n\n" + markdown(head, body)
 
 

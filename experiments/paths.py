@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from experiments.methods import method
@@ -20,22 +21,19 @@ def paper(n_features: int) -> MaxDiscClassifier:
     return MaxDiscClassifier("exponential", divergence="jeffreys", evidence="raw", n_features=n_features)
 
 
-def raw(n_features: int) -> MaxDiscClassifier:
-    return MaxDiscClassifier("poisson", evidence="raw", n_features=n_features)
+def poisson(evidence: str, **settings: Any) -> Callable[[int], MaxDiscClassifier]:
+    def model(n_features: int) -> MaxDiscClassifier:
+        return MaxDiscClassifier("poisson", evidence=evidence, n_features=n_features, **settings)
 
-
-def calibrated(n_features: int) -> MaxDiscClassifier:
-    return MaxDiscClassifier("poisson", evidence="calibrated", n_features=n_features)
-
-
-def refined(n_features: int) -> MaxDiscClassifier:
-    return MaxDiscClassifier("poisson", evidence="refined", n_features=n_features)
+    return model
 
 
 method("paths", "memd_j", "MeMd-J", ours=True)(paper)
-method("paths", "raw", "Poisson, raw", ours=True)(raw)
-method("paths", "calibrated", "Poisson, calibrated", ours=True)(calibrated)
-method("paths", "refined", "Poisson, refined", ours=True)(refined)
+for evidence in ("raw", "calibrated", "refined"):
+    method("paths", evidence, f"Poisson, {evidence}", ours=True)(poisson(evidence))
+    method("paths", f"{evidence}_rao", f"Poisson, {evidence}, rao, redundancy 1", ours=True)(
+        poisson(evidence, divergence="rao", redundancy=1.0)
+    )
 
 
 def swept(table: Table, key: Key) -> dict[str, Any]:

@@ -92,6 +92,8 @@ method("rankings", "redundancy", "js_gm, redundancy 1", ours=True, quick=False)(
 method("rankings", "redundancy_js", "jensen_shannon, redundancy 1", ours=True)(
     divergence("jensen_shannon", 1.0)
 )
+method("rankings", "rao", "rao", ours=True, quick=False)(divergence("rao"))
+method("rankings", "redundancy_rao", "rao, redundancy 1", ours=True)(divergence("rao", 1.0))
 
 
 # On scaled logs of counts, as this library's rankings: better for both than tf-idf, and than counts by far.
@@ -196,6 +198,7 @@ method("gene_rankings", "js_gm", "js_gm", ours=True)(gene_divergence("js_gm"))
 method("gene_rankings", "jeffreys", "jeffreys", ours=True)(gene_divergence("jeffreys"))
 method("gene_rankings", "jensen_shannon", "jensen_shannon", ours=True)(gene_divergence("jensen_shannon"))
 method("gene_rankings", "redundancy", "js_gm, redundancy 1", ours=True)(gene_divergence("js_gm", 1.0))
+method("gene_rankings", "redundancy_rao", "rao, redundancy 1", ours=True)(gene_divergence("rao", 1.0))
 
 
 @method("gene_rankings", "joint_greedy", "greedy joint", ours=True)

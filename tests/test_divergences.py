@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import betaln, gammaln
+from sklearn.feature_selection import chi2
 
 from maxdisc import MaxDiscClassifier
 from maxdisc.counting import class_moments
 from maxdisc.densities import ClassDensities, estimate
-from maxdisc.divergences import jensen_shannon, js_gm
+from maxdisc.divergences import jensen_shannon, js_gm, rao
 from maxdisc.families import FAMILIES, Gaussian
 from maxdisc.smoothing import Smoothing
 from maxdisc.testing import random_data, random_densities
@@ -309,3 +310,37 @@ def test_the_classifier_ranks_by_it():
     assert model.score(X, y) > 0.95
     assert model.scores_.max() <= entropy(model.class_prior_)
     assert (np.diff(model.scores_[model.ranking_]) <= 1e-9).all()
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_rao_of_counts_is_the_statistic_of_chi_square(n_classes):
+    rng = np.random.default_rng(n_classes)
+    codes = rng.choice(n_classes, p=np.arange(1, n_classes + 1) / sum(range(n_classes + 1)), size=300)
+    X = rng.poisson(0.3 + rng.random((n_classes, 8))[codes] * 4)
+    X[:, 7] = (codes == 0) & (np.arange(300) % 3 == 0)  # in one class alone
+    moments = class_moments(FAMILIES["poisson"].statistics, X, codes, n_classes)
+    scores = rao(estimate(FAMILIES["poisson"], moments, Smoothing(1e-9)))
+    np.testing.assert_allclose(scores, chi2(X, codes)[0] / 300, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_rao_is_what_js_gm_becomes_when_classes_are_near(name):
+    densities = random_densities(name, n_classes=3, n_features=6, seed=3)
+    family, prior = densities.family, np.array([0.2, 0.5, 0.3])
+    far = densities_of(family, densities.natural, prior)
+    middle = (prior[:, None] * far.mean).sum(axis=1, keepdims=True)
+    near = densities_of(family, family.natural(middle + 1e-3 * (far.mean - middle)), prior)
+    np.testing.assert_allclose(rao(far), js_gm(near) * 1e6, rtol=2e-2)
+    np.testing.assert_allclose(rao(near), js_gm(near), rtol=2e-2)
+
+
+def test_rao_of_gaussian_classes_of_one_variance():
+    means, prior = np.array([-1.0, 0.5, 2.0]), np.array([0.2, 0.5, 0.3])
+    natural = np.stack([means / 4, np.full(3, -0.5 / 4)])[:, :, None]
+    middle = prior @ means
+    between = prior @ (means - middle) ** 2
+    variance = 4 + between
+    # Means, and second moments about the middle, whose differences are those of squared means.
+    square = (means - middle) ** 2 + 4 - variance
+    expected = between / variance + prior @ square**2 / (2 * variance**2)
+    assert rao(densities_of(Gaussian(), natural, prior))[0] == pytest.approx(expected, rel=1e-5)

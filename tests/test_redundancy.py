@@ -1,4 +1,4 @@
-"""Re-ranking by what features share within classes."""
+"""Re-ranking by what features add to each other."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from maxdisc import MaxDiscClassifier
 from maxdisc.divergences import FeatureRanking, js_gm
 from maxdisc.families import FAMILIES
 from maxdisc.folds import fold_plans
-from maxdisc.redundancy import MOST, Redundancy, within_information
+from maxdisc.redundancy import MOST, MOST_VARIED, Overlap, Redundancy
 from maxdisc.rows import ArrayRows, BatchRows, FixedFolds
 from maxdisc.selection import FoldModels
 from maxdisc.smoothing import Smoothing
@@ -28,55 +28,89 @@ def repeated(n=400, seed=0, noise=0.1):
     return np.column_stack([copies, weak, rng.normal(size=(n, 4))]), codes
 
 
-def residuals(X, codes):
-    return X - np.stack([X[codes == c].mean(axis=0) for c in np.unique(codes)])[codes]
+def overlap_of(X, codes):
+    """Straight from the rows."""
+    share = np.bincount(codes) / len(codes)
+    means = np.stack([X[codes == c].mean(axis=0) for c in range(len(share))])
+    return Overlap(np.cov(X.T, bias=True), (np.sqrt(share)[:, None] * (means - X.mean(axis=0))).T)
 
 
-def by_the_definition(scores, information, strength, pool):
-    """Greedy, straight from the formula."""
-    plain = sorted(range(len(scores)), key=lambda j: (-scores[j], j))
-    candidates, chosen = plain[:pool], []
-    while candidates:
-        best = max(
-            candidates, key=lambda j: scores[j] / (1 + strength * sum(information[j, s] for s in chosen))
-        )
-        chosen.append(best)
-        candidates.remove(best)
-    return chosen + plain[pool:]
+def by_the_definition(scores, overlap, strength, pool):
+    """Greedy: what is left of a feature by least squares on those chosen, solved anew at every step."""
+    plain = np.array(sorted(range(len(scores)), key=lambda j: (-scores[j], j)))
+    first, rest = plain[:pool], plain[pool:]
+    score, apart = scores[first], overlap.apart[first]
+    covariance = overlap.covariance[np.ix_(first, first)]
+    between, own = (apart**2).sum(axis=1), np.diag(covariance)
+    usual = np.median(own * score / between)
+    unit = np.sqrt(np.maximum(between / score, own / (MOST_VARIED * usual)))
+    points = apart / unit[:, None]
+    beside = score - (points**2).sum(axis=1)
+    ridge = np.eye(len(first)) + strength / usual * covariance / np.outer(unit, unit)
+    chosen, left = [], list(range(len(first)))
+    while left:
+        solved = np.linalg.solve(ridge[np.ix_(chosen, chosen)], ridge[np.ix_(chosen, left)])
+        points_left = points[left] - solved.T @ points[chosen]
+        own_left = np.diag(ridge)[left] - (ridge[np.ix_(chosen, left)] * solved).sum(axis=0)
+        worth = ((points_left**2).sum(axis=1) + beside[left]) / own_left
+        chosen.append(left.pop(int(np.argmax(worth))))
+    return [*first[chosen], *rest]
 
 
-def test_information_is_that_of_two_numbers_with_that_correlation():
-    X, codes = repeated()
-    found = within_information(ArrayRows(X, codes, 2).products(np.arange(10))[0])
-    rho = np.corrcoef(residuals(X, codes).T)
-    np.fill_diagonal(rho, 0.0)
-    np.testing.assert_allclose(found, -0.5 * np.log(1 - rho**2), atol=1e-9)
-    assert (found == found.T).all()
-
-
-def test_constants_and_copies_are_finite():
-    X, codes = repeated(40, noise=0.0)
-    X[:, 7] = 3.0
-    X[:, 8] = codes
-    found = within_information(ArrayRows(X, codes, 2).products(np.arange(10))[0])
-    assert np.isfinite(found).all()
-    assert (found[7] == 0).all()
-    assert (found[8] == 0).all()  # what is constant within classes has nothing to share there
-    assert found[0, 1] > 10
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_overlap_is_covariance_and_distance_of_means(form):
+    X, codes = repeated(300)
+    codes[:50] = 2
+    found = Overlap.of(ArrayRows(form(X), codes, 3).products(np.arange(10))[0])
+    due = overlap_of(X, codes)
+    np.testing.assert_allclose(found.covariance, due.covariance, atol=1e-12)
+    np.testing.assert_allclose(found.apart, due.apart, atol=1e-12)
 
 
 @pytest.mark.parametrize("batch", [500, 100, 37])
 @pytest.mark.parametrize(("kind", "gaps"), [(np.asarray, 0.0), (np.asarray, 0.2), (sp.csr_array, 0.0)])
-def test_what_is_constant_within_classes_shares_nothing_whatever_rounding_does(batch, kind, gaps):
+def test_what_is_constant_shares_nothing_whatever_rounding_does(batch, kind, gaps):
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 3, 500)
-    levels = np.array([[0.1, 0.3, 0.7], [1 / 3, 1e9 + 0.1, -7e5], [1e-9, 0.0, 1e9], [0.1] * 3, [1e7 / 3] * 3])
-    X = np.column_stack([levels[:, codes].T, rng.normal(size=(500, 2)) @ [[1.0, 0.9], [0.0, 0.1]]])
+    constants = np.tile([0.1, 1 / 3, 1e9 + 0.1, 1e7 / 3], (500, 1))
+    X = np.column_stack([constants, codes, rng.normal(size=(500, 2)) @ [[1.0, 0.9], [0.0, 0.1]]])
     X[rng.random(X.shape) < gaps] = np.nan
     parts = [(kind(X[i : i + batch]), codes[i : i + batch]) for i in range(0, 500, batch)]
-    found = within_information(BatchRows(lambda: parts, 3).products(np.arange(7))[0])
-    np.testing.assert_array_equal(found[:5], 0.0)
-    assert found[5, 6] > 0.1
+    found = Overlap.of(BatchRows(lambda: parts, 3).products(np.arange(7))[0])
+    np.testing.assert_array_equal(found.covariance[:4], 0.0)
+    np.testing.assert_array_equal(found.apart[:4], 0.0)
+    assert found.covariance[4, 4] > 0.5  # constant within classes, and all the more apart
+    correlation = found.covariance[5, 6] / np.sqrt(found.covariance[5, 5] * found.covariance[6, 6])
+    assert correlation > 0.6
+
+
+def test_extreme_values_and_unseen_classes_are_finite():
+    X, codes = repeated(60)
+    X[:, 3] *= 1e200
+    X[codes == 1, 4] = np.nan
+    with np.errstate(over="ignore"):
+        found = Overlap.of(ArrayRows(X, codes, 2).products(np.arange(10))[0])
+    assert np.isfinite(found.covariance).all()
+    assert np.isfinite(found.apart).all()
+    assert (found.covariance[3] == 0).all()
+    assert (found.apart[4] == 0).all()  # nothing tells where the other class would be
+    assert found.covariance[0, 0] > 0
+    order = Redundancy(1.0).reranked(FeatureRanking.of(np.arange(1.0, 11)), np.arange(10), found).order
+    np.testing.assert_array_equal(np.sort(order), np.arange(10))
+
+
+def test_copies_are_worth_less_and_a_difference_in_spread_is_kept():
+    """The best feature, a copy of it, one that differs in its variance only, and a weak one."""
+    rng = np.random.default_rng(0)
+    codes = np.arange(2000) % 2
+    strong, weak = rng.normal(size=(2, 2000)) + codes * np.array([[2.0], [0.7]])
+    spread = rng.normal(size=2000) * np.where(codes == 1, 3.0, 1.0)
+    X = np.column_stack([strong, strong + 0.05 * rng.normal(size=2000), spread, weak])
+    plain = MaxDiscClassifier("gaussian", n_features="all", smoothing=1.0).fit(X, codes)
+    assert set(plain.ranking_[:3]) == {0, 1, 2}
+    model = MaxDiscClassifier("gaussian", n_features="all", smoothing=1.0, redundancy=10.0).fit(X, codes)
+    assert model.ranking_[-1] in (0, 1)
+    assert set(model.ranking_[:3]) in ({0, 2, 3}, {1, 2, 3})
 
 
 def test_negative_scores_are_refused_and_each_column_is_chosen_once():
@@ -90,7 +124,7 @@ def test_negative_scores_are_refused_and_each_column_is_chosen_once():
         with pytest.raises(ValueError, match=r"'downhill' must give one finite score of at least 0 .* -9\.$"):
             model.fit(X, codes)
     ranking = FeatureRanking(-np.arange(4.0), np.arange(4), np.empty(0, np.intp))
-    again = Redundancy(1.0).reranked(ranking, np.arange(4), np.ones((4, 4)))
+    again = Redundancy(1.0).reranked(ranking, np.arange(4), Overlap(np.ones((4, 4)), np.ones((4, 2))))
     np.testing.assert_array_equal(np.sort(again.order), np.arange(4))
 
 
@@ -109,31 +143,43 @@ def test_folds_that_differ_in_their_first_columns_too_much_are_left_as_they_are(
     assert model.path_ is not None
     ranking = FeatureRanking.of(np.array([0.1, 0.3, 0.2]))
     none = np.empty(0, np.intp)
-    np.testing.assert_array_equal(redundancy.reranked(ranking, none, np.empty((0, 0))).order, ranking.order)
+    np.testing.assert_array_equal(redundancy.reranked(ranking, none, Overlap.none()).order, ranking.order)
 
 
 @given(st.integers(0, 1000), st.integers(1, 12), st.floats(0.01, 20))
 def test_the_order_is_that_of_the_definition(seed, pool, strength):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(30, 12)) @ rng.normal(size=(12, 12))
-    scores = rng.random(12)
+    codes, scores = np.arange(30) % 3, rng.random(12) + 0.01
     ranking = FeatureRanking.of(scores)
     redundancy = Redundancy(strength, pool)
     columns = redundancy.candidates([ranking.order])
     assert len(columns) == pool
-    rows = ArrayRows(X, np.arange(30) % 2, 2)
-    known = within_information(rows.products(columns)[0])
-    again = redundancy.reranked(ranking, columns, known)
-    everything = within_information(rows.products(np.arange(12))[0])
-    np.testing.assert_array_equal(again.order, by_the_definition(scores, everything, strength, pool))
+    rows = ArrayRows(X, codes, 3)
+    again = redundancy.reranked(ranking, columns, Overlap.of(rows.products(columns)[0]))
+    np.testing.assert_array_equal(
+        again.order, by_the_definition(scores, overlap_of(X, codes), strength, pool)
+    )
     np.testing.assert_array_equal(again.scores, scores)
 
 
-def test_without_correlation_nothing_changes():
+def test_without_overlap_nothing_changes():
     scores = np.array([0.1, 0.4, 0.4, 0.0, 0.2])
     ranking = FeatureRanking.of(scores)
-    again = Redundancy(5.0).reranked(ranking, np.arange(5), np.zeros((5, 5)))
+    again = Redundancy(5.0).reranked(ranking, np.arange(5), Overlap(np.zeros((5, 5)), np.zeros((5, 2))))
     np.testing.assert_array_equal(again.order, ranking.order)
+
+
+def test_only_so_many_are_chosen_in_turn(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, codes = rng.normal(size=(50, 3)) @ rng.normal(size=(3, 20)), np.arange(50) % 2
+    scores = rng.random(20) + 0.1
+    given = (FeatureRanking.of(scores), np.arange(20), overlap_of(X, codes))
+    whole = Redundancy(3.0).reranked(*given).order
+    monkeypatch.setattr("maxdisc.redundancy.MOST_CHOSEN", 4)
+    few = Redundancy(3.0).reranked(*given).order
+    np.testing.assert_array_equal(few[:4], whole[:4])
+    assert (np.diff(scores[few[4:]]) <= 0).all()
 
 
 def test_candidates_of_many_folds_stay_bounded(monkeypatch):
@@ -145,7 +191,8 @@ def test_candidates_of_many_folds_stay_bounded(monkeypatch):
     assert 190 <= len(few) <= 200
     # Each ranking begins with candidates, and re-ranks as many of its features as begin it without a gap.
     ranking = FeatureRanking(np.linspace(1, 0, 5000)[np.argsort(orders[0])], orders[0], np.empty(0, np.intp))
-    again = Redundancy(1.0, 300).reranked(ranking, few, rng.random((len(few), len(few))))
+    Z = rng.normal(size=(50, len(few)))
+    again = Redundancy(1.0, 300).reranked(ranking, few, overlap_of(Z, np.arange(50) % 2))
     n = int(np.argmin(np.isin(orders[0], few)))
     assert n >= 45
     assert set(again.order[:n]) == set(orders[0][:n])
@@ -196,10 +243,9 @@ def test_the_classifier_prefers_what_is_new():
 def test_the_model_is_ranked_as_its_definition_says(n_features):
     X, codes = repeated(noise=0.5)
     model = MaxDiscClassifier(n_features=n_features, redundancy=1.0, smoothing=1.0).fit(X, codes)
-    information = within_information(ArrayRows(X, codes, 2).products(np.arange(10))[0])
     pool = Redundancy.of(1.0, {"auto": None, "all": 10, 3: 3, 0.5: 5}[n_features]).pool
     np.testing.assert_array_equal(
-        model.ranking_, by_the_definition(model.scores_, information, 1.0, min(pool, 10))
+        model.ranking_, by_the_definition(model.scores_, overlap_of(X, codes), 1.0, min(pool, 10))
     )
 
 

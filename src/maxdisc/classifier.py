@@ -51,7 +51,7 @@ from maxdisc.parameters import (
     require_representable,
     sorted_union,
 )
-from maxdisc.redundancy import Redundancy, within_information
+from maxdisc.redundancy import Overlap, Redundancy
 from maxdisc.rows import ArrayRows, Folds, HashFolds, Rows
 from maxdisc.selection import Choice, FoldModels, Rule, SelectionPath, choose, size_grid
 from maxdisc.smoothing import Smoothing
@@ -83,8 +83,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         sparse non-negative data and Gaussian otherwise.
     divergence : str or callable, default="js_gm"
         What features are ranked by: "js_gm" (the multi-class divergence of the paper), "jeffreys" or "kl"
-        (one class against the rest), "jensen_shannon" (the mutual information of class and feature), or a
-        function from :class:`maxdisc.densities.ClassDensities` to scores of shape (D,).
+        (one class against the rest), "jensen_shannon" (the mutual information of class and feature), "rao"
+        (the score test: for counts, the statistic of chi-square), or a function from
+        :class:`maxdisc.densities.ClassDensities` to scores of shape (D,).
     n_features : "auto", "all", int or float, default="auto"
         How many features to keep: chosen on folds, all, that many, or that share.
     structure : {"independent", "joint"} or Joint, default="independent"
@@ -104,9 +105,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         Pseudo-rows given to each class, in non-zero cells; see :class:`maxdisc.smoothing.Smoothing`. "auto"
         chooses on the folds among ``family.smoothings``.
     redundancy : float, default=0.0
-        If positive, a feature counts less, the more it repeats of those ranked before it: its divergence is
-        divided by 1 + ``redundancy`` times the information it shares with them within classes. 1.0 is a good
-        value. See :class:`maxdisc.redundancy.Redundancy`; needs ``fit`` or ``fit_rows``.
+        If positive, a feature counts for what it adds to those ranked before it: of its divergence, what they
+        explain is taken out. 1.0 is a good value. See :class:`maxdisc.redundancy.Redundancy`; needs ``fit``
+        or ``fit_rows``.
     cv : int, splitter, iterable of splits, "holdout" or "hash", default=5
         The folds on which the above is chosen. An int deals out the rows of each class in turn; "holdout"
         holds out a fifth once (the paper's protocol); "hash" deals by a hash of each row's content, so that
@@ -896,7 +897,7 @@ def _require_weight(parts: Sequence[ClassMoments]) -> None:
 def _reranked(redundancy: Redundancy, rows: Rows, ranking: FeatureRanking) -> FeatureRanking:
     """The ranking of the model itself, by one more pass over all the rows."""
     columns = redundancy.candidates([ranking.order])
-    return redundancy.reranked(ranking, columns, within_information(rows.products(columns)[0]))
+    return redundancy.reranked(ranking, columns, Overlap.of(rows.products(columns)[0]))
 
 
 def _with_weight(

@@ -16,7 +16,7 @@ from maxdisc.held_out import BandTrial, HeldOut
 from maxdisc.matrices import Floats, Integers
 from maxdisc.moments import ClassMoments, exclusive_totals
 from maxdisc.products import ClassProducts
-from maxdisc.redundancy import Redundancy, within_information
+from maxdisc.redundancy import Overlap, Redundancy
 from maxdisc.rows import Folds, RenumberedFolds, Rows
 from maxdisc.smoothing import Smoothing
 
@@ -326,14 +326,14 @@ class FoldModels:
         fold, size = first + place, int(sizes[-1])
         training, reorder = training_of(fold), None
         if self.redundancy is not None:
-            columns, information = self._shared[smoothing][plan]
-            reorder = partial(self.redundancy.reranked, columns=columns, information=information[fold])
+            columns, overlaps = self._shared[smoothing][plan]
+            reorder = partial(self.redundancy.reranked, columns=columns, overlap=overlaps[fold])
         given = (self.family, training, smoothing, self.divergence, self.prior, size, reorder)
         return ranked_decision(*given)[1]
 
     @cached_property
-    def _shared(self) -> dict[Smoothing, list[tuple[Integers, list[Floats]]]]:
-        """By smoothing and plan: candidates, and what they share within the training rows of each fold."""
+    def _shared(self) -> dict[Smoothing, list[tuple[Integers, list[Overlap]]]]:
+        """By smoothing and plan: candidates, and what they share in the training rows of each fold."""
         return {}
 
     def _share(self, smoothings: Sequence[Smoothing]) -> None:
@@ -351,10 +351,10 @@ class FoldModels:
                 orders += [ranked_decision(*g)[0].order[: self.redundancy.pool] for g in given]
             columns = self.redundancy.candidates(orders, n_parts)
             if not len(columns):
-                found.append((columns, [np.zeros((0, 0))] * folds.count))
+                found.append((columns, [Overlap.none()] * folds.count))
                 continue
             counted = self.rows.products(columns, folds)
-            found.append((columns, [within_information(_without(counted, f)) for f in range(folds.count)]))
+            found.append((columns, [Overlap.of(_without(counted, f)) for f in range(folds.count)]))
         self._shared.clear()
         self._shared.update(dict.fromkeys(smoothings, found))
 

@@ -95,7 +95,8 @@ def oldest_format(node: Any) -> int:
 def _needs_2(step: Step) -> bool:
     """Whether a model of a kind that format 1 has was made in a way that it did not know."""
     divergences = (step.parameters.get("divergence"), step.fitted.get("divergence"))
-    new = any(value in ("jensen_shannon", {"divergence": "jensen_shannon"}) for value in divergences)
+    names = [value.get("divergence") if isinstance(value, dict) else value for value in divergences]
+    new = any(name in ("jensen_shannon", "rao") for name in names)
     # A Joint that was set but not fitted is new, too.
     joint = isinstance(step.parameters.get("structure"), dict)
     weighed = step.parameters.get("evidence", "raw") != "raw"

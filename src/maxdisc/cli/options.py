@@ -44,6 +44,7 @@ class Divergence(StrEnum):
     jeffreys = "jeffreys"
     kl = "kl"
     jensen_shannon = "jensen_shannon"
+    rao = "rao"
 
 
 class Structure(StrEnum):
