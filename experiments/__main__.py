@@ -88,12 +88,18 @@ def _run(options: argparse.Namespace) -> int:
         if options.again:
             gone = record.drop(_known("method", options.again, list(registry)), options.rows)
             print(f"{name}: dropped {gone} cells", file=sys.stderr)
-        command = "python -m experiments " + " ".join(sys.argv[1:])
+        command = "python -m experiments " + " ".join(_told(sys.argv[1:]))
         seeds = range(first, first + repeats)
         failed += run(table, record, rows, methods, seeds, options.jobs, command)
     for key, why in failed:
         print(f"failed: {key.method}, {key.row}, seed {key.seed}, fold {key.fold}: {why}", file=sys.stderr)
     return 1 if failed else 0
+
+
+def _told(arguments: list[str]) -> list[str]:
+    """The arguments of a command, but not where its results went: that is a place on one machine."""
+    places = {i + k for i, a in enumerate(arguments) if a == "--results" for k in (0, 1)}
+    return [a for i, a in enumerate(arguments) if i not in places and not a.startswith("--results=")]
 
 
 def _list(options: argparse.Namespace) -> int:

@@ -89,7 +89,7 @@ PEERS = {
     "partitions": {"rows"},
     "vocabulary": {"words"},
     "evidence": {"selection"},
-    "averaging": {"joint"},
+    "averaging": {"decision", "joint"},
     "classifier": {"folds", "parameters"},
     "discriminative": {"parameters"},
     "sparse_folds": {"selection"},
