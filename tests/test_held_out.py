@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -19,9 +20,9 @@ from maxdisc.held_out import (
     BandTrial,
     HeldOut,
     band_edges,
+    content_hashes,
     enough_rows,
-    sampling_hashes,
-    smallest,
+    sampled,
 )
 from maxdisc.rows import ALWAYS_TRAINING, LEFT_OUT, ArrayRows, BatchRows, FixedFolds, HashFolds
 from maxdisc.selection import FoldModels
@@ -110,29 +111,33 @@ def test_a_decision_of_weight_one_is_as_it_was(name):
 # ------------------------------------------------------------------ samples
 
 
-@given(st.lists(st.integers(0, 30), max_size=60), st.integers(1, 40), st.data())
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=60), st.integers(1, 40), st.data())
 def test_the_smallest_hashes_do_not_depend_on_batches(values, most, data):
     hashes = np.array(values, dtype=np.uint64)
-    kept = np.sort(hashes[smallest(hashes, most)])
-    assert len(kept) >= min(most, len(hashes))
-    # All of what is kept is at most the last of what had to be, and all such are kept.
-    if len(hashes) > most:
-        last = np.sort(hashes)[most - 1]
-        assert kept.tolist() == sorted(h for h in values if h <= last)
+    kept, weights = sampled(hashes, np.ones(len(values)), most)
+    counts = Counter(values)
+    assert hashes[kept].tolist() == sorted(counts)[:most]
+    assert weights.tolist() == [counts[h] for h in sorted(counts)[:most]]
     cut = data.draw(st.integers(0, len(values)))
-    parts = [np.sort(part[smallest(part, most)]) for part in (hashes[:cut], hashes[cut:])]
-    both = np.concatenate(parts)
-    np.testing.assert_array_equal(np.sort(both[smallest(both, most)]), kept)
+    parts = [part for part in (hashes[:cut], hashes[cut:]) if len(part)]
+    taken = [sampled(part, np.ones(len(part)), most) for part in parts]
+    both = np.concatenate([part[at] for part, (at, _) in zip(parts, taken, strict=True)])
+    again, sums = sampled(both, np.concatenate([w for _, w in taken]), most)
+    np.testing.assert_array_equal(both[again], hashes[kept])
+    np.testing.assert_array_equal(sums, weights)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_any_order_and_any_batches_give_the_same_rows(sparse):
     made, X, codes = a_decision(sparse=sparse)
+    twice = np.r_[np.arange(60), np.arange(0, 60, 2), np.arange(0, 60, 4)]
+    X, codes = X[twice], codes[twice]
     trial, edges = BandTrial(made, 17), np.array([4, 20])
-    weights = np.arange(1.0, 61.0)
-    every = np.arange(60)
+    weights = np.arange(1.0, len(twice) + 1)
+    every = np.arange(len(twice))
     whole = trial.swept(X, codes, weights, edges, every)
-    assert 17 <= len(whole) < 60
+    assert len(whole) == 17
+    assert len(np.unique(X[whole.rows].toarray() if sparse else X[whole.rows], axis=0)) == 17
 
     def told(held, number):
         order = np.argsort(held.weights)
@@ -140,8 +145,8 @@ def test_any_order_and_any_batches_give_the_same_rows(sparse):
 
     rng = np.random.default_rng(0)
     for _ in range(5):
-        order = rng.permutation(60)
-        cuts = [0, *np.sort(rng.choice(60, 3)).tolist(), 60]
+        order = rng.permutation(len(twice))
+        cuts = [0, *np.sort(rng.choice(len(twice), 3)).tolist(), len(twice)]
         batches = [order[a:b] for a, b in itertools.pairwise(cuts) if b > a]
         parts = [trial.swept(X[b], codes[b], weights[b], edges, np.arange(len(b))) for b in batches]
         total = parts[0]
@@ -165,7 +170,7 @@ def test_parts_with_and_without_hashes_are_put_together():
     made, X, codes = a_decision()
     sampled = BandTrial(made, 10).swept(X, codes, np.ones(60), np.array([20]), np.arange(60))
     whole = HeldOut(
-        made.by_bands(X, np.array([20])), codes, np.ones(60), np.arange(60), np.empty(0, np.uint64), 10
+        made.by_bands(X, np.array([20])), codes, np.ones(60), np.arange(60), np.empty(0, np.uint64), 10, 60
     )
     for parts in ([sampled, whole], [whole, sampled], [whole, whole], [sampled, sampled]):
         held = HeldOut.joined(parts)
@@ -283,14 +288,29 @@ def test_batches_give_the_same_evidence():
             np.testing.assert_allclose(evidence, whole[fold][1], atol=1e-9)
 
 
-def test_hashes_are_of_content_class_and_repetition():
+def test_hashes_are_of_content_and_class():
     X, codes = random_data("poisson", 30, 3, 5)
     made = LinearDecision.of(
         FAMILIES["poisson"], ArrayRows(X, codes, 3).moments(FAMILIES["poisson"])[0], ONE, np.arange(5)
     )
     held = BandTrial(made, 8).swept(X, codes, np.ones(30), np.array([5]), np.arange(30))
-    np.testing.assert_array_equal(held.hashes, sampling_hashes(X, codes)[held.rows])
-    copies = sampling_hashes(np.vstack([X, X]), np.r_[codes, codes])
-    assert len(np.unique(copies)) == 60
-    swapped = sampling_hashes(np.vstack([X[::-1], X]), np.r_[codes[::-1], codes])
-    np.testing.assert_array_equal(np.sort(copies), np.sort(swapped))
+    np.testing.assert_array_equal(held.hashes, content_hashes(X, codes)[held.rows])
+    copies = content_hashes(np.vstack([X, X]), np.r_[codes, codes])
+    assert len(np.unique(copies)) == len(np.unique(np.c_[X, codes], axis=0))
+    others = content_hashes(np.vstack([X, X]), np.r_[codes, (codes + 1) % 3])
+    assert (others[:30] != others[30:]).all()
+
+
+def test_a_row_that_repeats_takes_one_place_and_a_hundredth_of_the_weight():
+    made, X, codes = a_decision()
+    often = np.r_[np.arange(60), np.full(5000, 7)]
+    held = BandTrial(made, 40).swept(
+        X[often], codes[often], np.ones(len(often)), np.array([20]), np.arange(5060)
+    )
+    assert len(held) == 40
+    assert held.seen == 5060
+    assert held.weights.max() in (1, 5001)
+    even = held.levelled()
+    assert even.weights.max() <= held.weights.sum() / 100
+    few = BandTrial(made, 6000).swept(X, codes, np.ones(60), np.array([20]), np.arange(60))
+    assert few.levelled() is few

@@ -221,7 +221,7 @@ class _Bands:
     def of(cls, by_fold: dict[int, HeldOut], edges: Integers, prior: Floats) -> _Bands | None:
         if not by_fold:
             return None
-        sample = HeldOut.joined(list(by_fold.values()))
+        sample = HeldOut.joined([part.levelled() for part in by_fold.values()])
         folds = np.repeat(list(by_fold), [len(part) for part in by_fold.values()])
         # Of a class with a single row nothing is known while that row is held out.
         counts = np.bincount(sample.codes[sample.weights > 0], minlength=len(prior))

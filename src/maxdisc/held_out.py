@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,8 @@ import numpy.typing as npt
 from maxdisc.decision import LinearDecision
 from maxdisc.matrices import Floats, Integers, Matrix
 from maxdisc.rows import row_hashes, scrambled
+
+Hashes: TypeAlias = npt.NDArray[np.uint64]
 
 #: So many numbers (rows times classes) settle the few dozen parameters that are fitted to evidence.
 ENOUGH_SCORES = 2**16
@@ -55,6 +57,10 @@ def enough_rows(n_classes: int, n_folds: int = 1) -> int:
 class HeldOut:
     """The evidence of some held-out rows of one fold; that of two batches adds, which puts them together.
 
+    Where there are too many rows, those with the smallest hashes of content and class are kept. Rows that
+    are the same then count as one, with the sum of their weights: none of them can have been dropped
+    elsewhere, so neither the order of rows nor the batches they came in matter.
+
     Parameters
     ----------
     evidence : ndarray of shape (n, C, G)
@@ -66,37 +72,42 @@ class HeldOut:
     rows : ndarray of shape (n,)
         Their numbers in the batch that they came with.
     hashes : ndarray of shape (n,)
-        Of their content, by which they were sampled; empty where all were taken.
+        Of content and class, by which they were sampled; empty where all were taken.
     most : int
-        More rows than this are sampled: those with the smallest hashes, so that neither the order of rows nor
-        the batches matter (but for rows that repeat in several batches).
+        More rows than this are sampled.
+    seen : int
+        How many rows there were.
     """
 
     evidence: Floats
     codes: Integers
     weights: Floats
     rows: Integers
-    hashes: npt.NDArray[np.uint64]
+    hashes: Hashes
     most: int
+    seen: int
 
     def __len__(self) -> int:
         return len(self.codes)
 
     def __add__(self, other: HeldOut) -> HeldOut:
-        return HeldOut.joined([self, other]).sampled()
-
-    def sampled(self) -> HeldOut:
-        """Without the rows that are too many."""
-        if not len(self.hashes):
-            return self
-        kept = smallest(self.hashes, self.most)
-        return self if len(kept) == len(self) else self.select(kept)
+        both = HeldOut.joined([self, other])
+        if both.seen <= self.most or not len(both.hashes):
+            return both
+        kept, weights = sampled(both.hashes, both.weights, self.most)
+        return replace(both.select(kept), weights=weights)
 
     def select(self, kept: Integers | npt.NDArray[np.bool_]) -> HeldOut:
         """Some of the rows."""
         hashes = self.hashes[kept] if len(self.hashes) else self.hashes
         parts = (self.evidence[kept], self.codes[kept], self.weights[kept], self.rows[kept])
-        return HeldOut(*parts, hashes, self.most)
+        return HeldOut(*parts, hashes, self.most, self.seen)
+
+    def levelled(self) -> HeldOut:
+        """No row of a sample counts for more than a hundredth: what repeats often may be in it by luck."""
+        if self.seen <= self.most or not len(self):
+            return self
+        return replace(self, weights=np.minimum(self.weights, self.weights.sum() / 100))
 
     @classmethod
     def joined(cls, parts: Sequence[HeldOut]) -> HeldOut:
@@ -109,29 +120,27 @@ class HeldOut:
             np.concatenate([p.rows for p in parts]),
             np.concatenate([p.hashes if hashed else p.hashes[:0] for p in parts]),
             parts[0].most,
+            sum(p.seen for p in parts),
         )
 
 
-def sampling_hashes(X: Matrix, codes: Integers) -> npt.NDArray[np.uint64]:
-    """By what rows are sampled, shape (n,): a hash of content, class, and how often both came before.
+def content_hashes(X: Matrix, codes: Integers) -> Hashes:
+    """By what rows are sampled, shape (n,): a hash of content and class."""
+    return scrambled(row_hashes(X) ^ (codes.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15))
 
-    Rows that repeat are thus sampled like others, not all of them or none, and it does not matter which of
-    them came first.
+
+def sampled(hashes: Hashes, weights: Floats, most: int) -> tuple[Integers, Floats]:
+    """Where the smallest hashes are, each once, ``most`` of them, and the sums of the weights that have them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.held_out import sampled
+    >>> sampled(np.array([7, 3, 9, 3], dtype=np.uint64), np.ones(4), 2)
+    (array([1, 0]), array([2., 1.]))
     """
-    hashes = row_hashes(X) ^ (codes.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    order = np.argsort(hashes, kind="stable")
-    first = np.r_[True, hashes[order][1:] != hashes[order][:-1]][: len(order)]
-    starts = np.maximum.accumulate(np.where(first, np.arange(len(order)), 0)) if len(order) else order
-    times = np.empty(len(order), dtype=np.uint64)
-    times[order] = (np.arange(len(order)) - starts).astype(np.uint64)
-    return scrambled(hashes + (times + np.uint64(1)) * np.uint64(0xD1B54A32D192ED03))
-
-
-def smallest(hashes: npt.NDArray[np.uint64], most: int) -> Integers:
-    """Where the smallest hashes are, ``most`` of them, and all that equal the last."""
-    if len(hashes) <= most:
-        return np.arange(len(hashes))
-    return np.flatnonzero(hashes <= np.partition(hashes, most - 1)[most - 1])
+    _, first, which = np.unique(hashes, return_index=True, return_inverse=True)
+    return first[:most], np.bincount(which, weights).astype(np.float64)[:most]
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,8 +166,9 @@ class BandTrial:
         if codes.ndim == 2:
             # A row that belongs to several classes counts for the one it belongs to most.
             weights, codes = weights * codes.max(axis=1), codes.argmax(axis=1)
-        hashes = sampling_hashes(X[rows], codes)
-        kept = smallest(hashes, self.most)
-        rows, codes, weights, hashes = rows[kept], codes[kept], weights[kept], hashes[kept]
+        hashes, seen = content_hashes(X[rows], codes), len(rows)
+        if seen > self.most:
+            kept, weights = sampled(hashes, weights, self.most)
+            rows, codes, hashes = rows[kept], codes[kept], hashes[kept]
         evidence = self.decision.by_bands(X[rows], sizes)
-        return HeldOut(evidence, codes.astype(np.intp), weights, rows, hashes, self.most)
+        return HeldOut(evidence, codes.astype(np.intp), weights, rows, hashes, self.most, seen)

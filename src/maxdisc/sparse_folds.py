@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from maxdisc.decision import CELLS_AT_A_TIME, Sweep, worth_compiling
 from maxdisc.divergences import Divergence, FeatureRanking, js_gm, require_finite
 from maxdisc.families import Family
-from maxdisc.held_out import HeldOut, sampling_hashes, smallest
+from maxdisc.held_out import HeldOut, content_hashes, sampled
 from maxdisc.matrices import Floats, Integers, Matrix, blocks, is_sparse
 from maxdisc.moments import ClassMoments
 from maxdisc.rows import LEFT_OUT, ArrayRows, Folds, RenumberedFolds
@@ -353,14 +353,15 @@ class _Trial:
         natural = table[: self._cells.n_placed]
         bucket, baseline = self._ranked(edges, smoothing, natural)
         rows, hashes = self.held, np.empty(0, dtype=np.uint64)
+        count = weights[rows]
         if len(rows) > most:
-            hashes = sampling_hashes(X[rows], labels[rows])
-            kept = smallest(hashes, most)
+            hashes = content_hashes(X[rows], labels[rows])
+            kept, count = sampled(hashes, count, most)
             rows, hashes = rows[kept], hashes[kept]
         out = np.empty((len(rows), self.models.rows.n_classes, len(edges)))
         cells = (X.indptr, X.indices, X.data, rows)
         band_rows(*cells, natural, self._cells.place, bucket, baseline, out)
-        return HeldOut(out, labels[rows], weights[rows], rows, hashes, most)
+        return HeldOut(out, labels[rows], count, rows, hashes, most, len(self.held))
 
     def kept(self, sizes: Integers, smoothing: Smoothing, table: Floats) -> Integers:
         """The best features of the model, in the order of their columns; writes in ``table``."""
