@@ -40,6 +40,7 @@ from maxdisc.joint_folds import JointChoice, JointModels
 from maxdisc.matrices import Booleans, Floats, Integers, Matrix, canonical, column_name, is_sparse
 from maxdisc.moments import ClassMoments
 from maxdisc.parameters import (
+    given_jobs,
     given_prior,
     given_redundancy,
     given_size,
@@ -57,6 +58,7 @@ from maxdisc.selection import Choice, FoldModels, Rule, SelectionPath, choose, s
 from maxdisc.smoothing import Smoothing
 from maxdisc.sparse_folds import SparseFoldModels, suits
 from maxdisc.support import Support
+from maxdisc.threads import limited_threads
 
 Decision: TypeAlias = LinearDecision | JointDecision | AveragedDecision
 
@@ -124,7 +126,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     random_state : int, RandomState or None, default=None
         If given, rows are shuffled before an int or "holdout" ``cv`` deals them out; also seeds ``sample``.
     n_jobs : int or None, default=None
-        Accepted for scikit-learn's sake; the work is done in one thread, so results never depend on it.
+        How many threads ``fit`` may use: None for as many as ``MAXDISC_NUM_THREADS`` or ``OMP_NUM_THREADS``
+        say, else one for each usable core, as does -1. Results never depend on it.
     verbose : int, default=0
         If positive, says what was chosen.
 
@@ -488,7 +491,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         """Whatever goes wrong inside leaves the estimator as it was."""
         before = self.__dict__.copy()
         try:
-            yield
+            with limited_threads(given_jobs(self.n_jobs)):
+                yield
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)

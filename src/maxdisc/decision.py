@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from maxdisc import kernels
 from maxdisc.densities import ClassDensities, class_prior, density_blocks
 from maxdisc.divergences import Divergence, FeatureRanking, checked_scores, js_gm, require_finite
 from maxdisc.families import Bernoulli, Exponential, Family, Geometric, Poisson
@@ -364,7 +365,9 @@ def ranked_decision(
 def worth_compiling(family: Family, n_classes: int, n_features: int) -> bool:
     """Whether there are kernels for this family, and enough cells to load them for."""
     return (
-        type(family) in (Poisson, Exponential, Geometric, Bernoulli) and n_classes * n_features >= MANY_CELLS
+        type(family) in (Poisson, Exponential, Geometric, Bernoulli)
+        and n_classes * n_features >= MANY_CELLS
+        and kernels.works()
     )
 
 

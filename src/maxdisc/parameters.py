@@ -36,6 +36,15 @@ def given_smoothing(smoothing: Any) -> Smoothing | None:
     raise ValueError(f"smoothing must be 'auto', a number or a Smoothing, got {smoothing!r}.")
 
 
+def given_jobs(n_jobs: Any) -> int | None:
+    """A number of threads, less than 0 for all but some, or None; raise ``ValueError`` for what is none."""
+    if n_jobs is None:
+        return None
+    if not isinstance(n_jobs, numbers.Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
+        raise ValueError(f"n_jobs must be None or an integer other than 0, got {n_jobs!r}.")
+    return int(n_jobs)
+
+
 def given_redundancy(redundancy: Any) -> float:
     """The strength asked for, a number of at least 0."""
     number = isinstance(redundancy, numbers.Real) and not isinstance(redundancy, bool)

@@ -3,19 +3,54 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from typing import TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
+#: What :func:`limited_threads` allows in the current context.
+_limit: ContextVar[int | None] = ContextVar("threads", default=None)
+
+
+@contextmanager
+def limited_threads(n_jobs: int | None) -> Iterator[None]:
+    """Use so many threads inside; None for what is usual, -1 for one for each usable core, -2 for one less.
+
+    Examples
+    --------
+    >>> from maxdisc.threads import limited_threads, n_threads
+    >>> with limited_threads(1):
+    ...     print(n_threads())
+    1
+    """
+    if n_jobs is None:
+        yield
+        return
+    token = _limit.set(n_jobs if n_jobs > 0 else max(1, _usable_cores() + 1 + n_jobs))
+    try:
+        yield
+    finally:
+        _limit.reset(token)
+
+
 def n_threads() -> int:
-    """How many threads to use: ``MAXDISC_NUM_THREADS``, ``OMP_NUM_THREADS``, or one for each usable core."""
+    """How many threads to use: as :func:`limited_threads` says, ``MAXDISC_NUM_THREADS``,
+    ``OMP_NUM_THREADS``, or one for each usable core.
+    """
+    if (limit := _limit.get()) is not None:
+        return limit
     for name in ("MAXDISC_NUM_THREADS", "OMP_NUM_THREADS"):
         if (value := os.environ.get(name, "")).isdecimal() and int(value) > 0:
             return int(value)
+    return _usable_cores()
+
+
+def _usable_cores() -> int:
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on macOS and Windows
@@ -45,5 +80,7 @@ def in_threads(
     threads = min(n_threads(), len(items), most or len(items))
     if threads < 2:
         return [function(item) for item in items]
+    # What threads start themselves is bound by the same limit.
+    contexts = [copy_context() for _ in items]
     with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(function, items))
+        return list(pool.map(lambda context, item: context.run(function, item), contexts, items))

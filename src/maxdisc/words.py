@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from maxdisc import kernels
 from maxdisc.matrices import Booleans, Integers, Matrix
 from maxdisc.threads import in_threads, n_threads
 
@@ -491,7 +492,7 @@ def count_words(documents: Iterable[str], rule: WordRule, keep: bool = True) -> 
     while rule.shortest and size < worth and (batch := next(batches, None)):
         first.append(batch)
         size += sum(map(len, batch))
-    if rule.shortest and size >= worth:
+    if rule.shortest and size >= worth and kernels.works():
         return _count_in_threads(chain(first, batches), rule, keep)
     terms = PythonTerms(rule)
     counts = []

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from maxdisc import kernels
 from maxdisc.dual.beginnings import densest
 from maxdisc.dual.panels import lattice_blocks, rules
 from maxdisc.dual.powers import ScaledPowers
@@ -20,7 +21,7 @@ MANY_PROBLEMS = 8
 
 def worth_compiling(n_problems: int) -> bool:
     """Whether there are enough problems to load compiled code."""
-    return n_problems >= MANY_PROBLEMS
+    return n_problems >= MANY_PROBLEMS and kernels.works()
 
 
 def _places(low: Floats, high: Floats) -> tuple[Floats, Integers]:

@@ -1,0 +1,173 @@
+"""Compiled code: where it cannot be had, in threads, after a fork, and as many threads as are allowed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from maxdisc import MaxDiscClassifier
+from maxdisc.threads import in_threads, limited_threads, n_threads
+
+FIT = """
+import sys, warnings
+import numpy as np, scipy.sparse as sp
+{before}
+from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer
+rng = np.random.default_rng(0)
+y = np.arange(600) % 4
+X = sp.csr_array(rng.poisson(rng.gamma(0.1, 1.0, (4, 30_000))[y]).astype(float))
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    for _ in range(2):
+        model = MaxDiscClassifier().fit(X, y)
+        words = TermFrequencyVectorizer().fit_transform(["alpha beta gamma %d" % i for i in range(60_000)])
+said = [str(w.message) for w in caught if issubclass(w.category, RuntimeWarning)]
+print(len(said), *said, sep="\\n")
+print("numba" in sys.modules and sys.modules["numba"] is not None)
+found = {{"p": model.predict_proba(X), "k": model.n_selected_, "words": words.shape, "n": words.sum()}}
+np.savez(sys.argv[1], **found)
+"""
+
+
+def fitted(folder, name, before="", **environment):
+    script, out = folder / f"{name}.py", folder / f"{name}.npz"
+    script.write_text(FIT.format(before=before))
+    found = subprocess.run(
+        [sys.executable, script, out],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env={**os.environ, **environment},
+    )
+    assert found.returncode == 0, found.stderr
+    return found.stdout.splitlines(), dict(np.load(out))
+
+
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory):
+    told, model = fitted(tmp_path_factory.mktemp("usual"), "usual")
+    assert told == ["0", "True"]
+    return model
+
+
+@pytest.mark.parametrize(
+    ("before", "reason"),
+    [
+        ("sys.modules['numba'] = None", "import of numba halted; None in sys.modules"),
+        (
+            "class Broken:\n    def find_spec(self, name, *_):\n        if name == 'numba':\n"
+            "            raise SystemError('initialization\\n of _internal failed')\n"
+            "sys.meta_path.insert(0, Broken())",
+            "initialization of _internal failed",
+        ),
+    ],
+    ids=["missing", "broken"],
+)
+def test_without_numba_slower_code_does_the_same_and_says_so_once(before, reason, usual, tmp_path):
+    (count, *said, loaded), model = fitted(tmp_path, "without", before)
+    assert count == "1"
+    assert said == [
+        f"numba cannot be used ({reason}), so slower code does the same: install numba again to get the "
+        "compiled one."
+    ]
+    assert loaded == "False"
+    assert model["k"] == usual["k"]
+    np.testing.assert_allclose(model["p"], usual["p"], atol=1e-8)
+    np.testing.assert_array_equal(model["words"], usual["words"])
+    assert model["n"] == usual["n"]
+
+
+def test_where_nothing_can_be_written_kernels_are_compiled_all_the_same(usual, tmp_path):
+    nowhere = tmp_path / "nowhere"
+    nowhere.touch()  # a file, so no folder can be made there
+    before = "import numba.core.config as c"
+    told, model = fitted(tmp_path, "unwritten", before, NUMBA_CACHE_DIR=str(nowhere / "in"))
+    assert told == ["0", "True"]
+    np.testing.assert_array_equal(model["p"], usual["p"])
+
+
+def counts(n=300, d=20_000, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 4
+    return sp.csr_array(rng.poisson(rng.gamma(0.1, 1.0, (4, d))[y]).astype(float)), y
+
+
+def test_several_threads_fit_at_once():
+    X, y = counts()
+    alone = MaxDiscClassifier().fit(X, y).predict_proba(X)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: MaxDiscClassifier().fit(X, y).predict_proba(X), range(6)))
+    for one in found:
+        np.testing.assert_array_equal(one, alone)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_child_that_was_forked_fits_too():
+    X, y = counts()
+    alone = MaxDiscClassifier().fit(X, y).predict_proba(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # that threads may be running
+        child = os.fork()
+    if child == 0:
+        same = False
+        try:
+            same = np.array_equal(MaxDiscClassifier().fit(X, y).predict_proba(X), alone)
+        finally:
+            os._exit(0 if same else 1)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
+@pytest.mark.parametrize(("n_jobs", "most"), [(1, 1), (2, 2), (3, 3)])
+def test_no_more_threads_than_are_allowed(n_jobs, most):
+    busy, lock, seen = set(), threading.Lock(), []
+    barrier = threading.Barrier(most)
+
+    def inner(_):
+        return n_threads()
+
+    def work(_):
+        with lock:
+            busy.add(threading.get_ident())
+        barrier.wait(timeout=10)
+        seen.extend(in_threads(inner, [1, 2]))
+
+    with limited_threads(n_jobs):
+        assert n_threads() == n_jobs
+        in_threads(work, range(most))
+    assert len(busy) == most
+    assert set(seen) == {n_jobs}
+
+
+def test_the_number_of_jobs_changes_nothing_but_the_threads(monkeypatch):
+    X, y = counts()
+    asked = []
+
+    def watched(function, items, _=None):
+        asked.append(n_threads())
+        return [function(item) for item in items]
+
+    monkeypatch.setattr("maxdisc.sparse_folds.in_threads", watched)
+    one, two = (MaxDiscClassifier(n_jobs=n).fit(X, y) for n in (1, 2))
+    assert set(asked) == {1, 2}
+    np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
+    cores = n_threads()
+    with limited_threads(-1):
+        assert n_threads() >= cores or "OMP_NUM_THREADS" in os.environ
+    with limited_threads(-1000):
+        assert n_threads() == 1
+
+
+@pytest.mark.parametrize("bad", [0, 1.5, "all", True])
+def test_a_number_of_jobs_that_is_none(bad):
+    X, y = counts(40, 10)
+    with pytest.raises(ValueError, match="n_jobs must be None or an integer other than 0"):
+        MaxDiscClassifier(n_jobs=bad).fit(X, y)
