@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from maxdisc.decision import LinearDecision
-from maxdisc.matrices import Floats, Integers, Matrix
+from maxdisc.matrices import Floats, Integers, Matrix, is_sparse
 from maxdisc.rows import row_hashes, scrambled
 
 #: So many numbers (rows times classes) settle the few dozen parameters that are fitted to evidence.
@@ -153,12 +154,75 @@ class BandTrial:
         self, X: Matrix, labels: npt.NDArray[Any], weights: Floats, sizes: Integers, rows: Integers
     ) -> HeldOut:
         """The evidence of bands that end at ``sizes``."""
-        codes, weights = labels[rows], weights[rows]
-        if codes.ndim == 2:
-            # A row that belongs to several classes counts for the one it belongs to most.
-            weights, codes = weights * codes.max(axis=1), codes.argmax(axis=1)
-        hashes = sampling_hashes(X[rows], codes)
-        kept = smallest(hashes, self.most)
-        rows, codes, weights, hashes = rows[kept], codes[kept], weights[kept], hashes[kept]
+        rows, codes, weights, hashes = _sampled(X, labels, weights, rows, self.most)
         evidence = self.decision.by_bands(X[rows], sizes)
-        return HeldOut(evidence, codes.astype(np.intp), weights, rows, hashes, self.most)
+        return HeldOut(evidence, codes, weights, rows, hashes, self.most)
+
+
+@dataclass(frozen=True, eq=False)
+class RowSample:
+    """Some held-out rows of one fold, as they are; samples of two batches add.
+
+    A few thousand rows, drawn in one pass, take the place of a pass over all rows for every model that is
+    tried on them.
+
+    Parameters
+    ----------
+    X : matrix of shape (n, D)
+        The rows.
+    codes, weights, hashes, most
+        As of :class:`HeldOut`.
+    """
+
+    X: Matrix
+    codes: Integers
+    weights: Floats
+    hashes: npt.NDArray[np.uint64]
+    most: int
+
+    def __add__(self, other: RowSample) -> RowSample:
+        kept = smallest(np.concatenate([self.hashes, other.hashes]), self.most)
+        ours, theirs = kept[kept < len(self.codes)], kept[kept >= len(self.codes)] - len(self.codes)
+        parts = [(self, ours), (other, theirs)]
+        put_together = sp.vstack if is_sparse(self.X) else np.concatenate
+        X = put_together([part.X[some] for part, some in parts])
+        return RowSample(
+            sp.csr_array(X) if is_sparse(X) else X,
+            np.concatenate([part.codes[some] for part, some in parts]),
+            np.concatenate([part.weights[some] for part, some in parts]),
+            np.concatenate([part.hashes[some] for part, some in parts]),
+            self.most,
+        )
+
+
+@dataclass(frozen=True)
+class RowTrial:
+    """Asks for a sample of the held-out rows themselves: those that :class:`BandTrial` would look at.
+
+    Parameters
+    ----------
+    most : int
+        How many rows to sample, if there are more.
+    """
+
+    most: int
+
+    def swept(
+        self, X: Matrix, labels: npt.NDArray[Any], weights: Floats, sizes: Integers, rows: Integers
+    ) -> RowSample:
+        """The sample; ``sizes`` do not matter."""
+        rows, codes, weights, hashes = _sampled(X, labels, weights, rows, self.most)
+        return RowSample(X[rows], codes, weights, hashes, self.most)
+
+
+def _sampled(
+    X: Matrix, labels: npt.NDArray[Any], weights: Floats, rows: Integers, most: int
+) -> tuple[Integers, Integers, Floats, npt.NDArray[np.uint64]]:
+    """Which of some rows are in the sample, their codes, weights and hashes."""
+    codes, weights = labels[rows], weights[rows]
+    if codes.ndim == 2:
+        # A row that belongs to several classes counts for the one it belongs to most.
+        weights, codes = weights * codes.max(axis=1), codes.argmax(axis=1)
+    hashes = sampling_hashes(X[rows], codes)
+    kept = smallest(hashes, most)
+    return rows[kept], codes[kept].astype(np.intp), weights[kept], hashes[kept]

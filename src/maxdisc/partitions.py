@@ -97,6 +97,8 @@ class PartitionedRows:
         From a partition to its rows, where they are. Pickled by engines.
     n_classes : int
         C.
+    look : Looks, optional
+        What is known of the rows already; it saves a pass.
 
     Examples
     --------
@@ -118,12 +120,15 @@ class PartitionedRows:
     engine: Engine
     rows_of: Callable[[Any], ArrayRows]
     n_classes: int
+    look: Looks | None = None
 
     def _total(self, verb: Callable[[ArrayRows], list[Summand]]) -> list[Summand]:
         return self.engine.added(partial(_done, self.rows_of, verb))
 
     @cached_property
     def _look(self) -> Looks:
+        if self.look is not None:
+            return self.look
         (look,) = self._total(_looked)
         return look
 
