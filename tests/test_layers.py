@@ -57,6 +57,7 @@ LAYERS = {
     "text": 6,
     "writing": 7,
     "artifact": 7,
+    "checkpoints": 7,
     "fitted": 7,
     "ranking": 7,
     "odds": 7,
@@ -103,6 +104,7 @@ PEERS = {
     "search": {"classifier", "parameters", "scaling", "text"},
     "text": {"parameters", "scaling"},
     "artifact": {"writing"},
+    "checkpoints": {"artifact", "writing"},
     "cli": {"demo"},
 }
 

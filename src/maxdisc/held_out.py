@@ -208,9 +208,14 @@ class RowTrial:
     most: int
 
     def swept(
-        self, X: Matrix, labels: npt.NDArray[Any], weights: Floats, sizes: Integers, rows: Integers
+        self,
+        X: Matrix,
+        labels: npt.NDArray[Any],
+        weights: Floats,
+        sizes: Integers,  # noqa: ARG002  # rows are drawn whatever is tried on them
+        rows: Integers,
     ) -> RowSample:
-        """The sample; ``sizes`` do not matter."""
+        """The sample."""
         rows, codes, weights, hashes = _sampled(X, labels, weights, rows, self.most)
         return RowSample(X[rows], codes, weights, hashes, self.most)
 

@@ -27,7 +27,7 @@ Rule = Literal["best", "one_se"]
 ENOUGH_ROWS = 2000
 # Up to so many, the sum of the other folds is added up anew each time, which takes the least memory.
 MANY_FOLDS = 11
-# A sample of dense rows of more bytes than this is not drawn: every model is then tried on the rows themselves.
+# A sample of dense rows of more bytes is not drawn: every model is then tried on the rows themselves.
 LARGEST_SAMPLE = 2**28
 
 
@@ -278,7 +278,7 @@ class FoldModels:
             (folds,), example = self.plans, self.rows.example()
             if not is_sparse(example) and 8 * example.shape[1] * most * folds.count > LARGEST_SAMPLE:
                 return None
-            drawn = self.rows.sweep(lambda fold: RowTrial(most), np.array([1]), folds)
+            drawn = self.rows.sweep(lambda _: RowTrial(most), np.array([1]), folds)
             X = [part.X for part in drawn]
             rows = ArrayRows(
                 sp.csr_array(sp.vstack(X)) if is_sparse(example) else np.concatenate(X),
