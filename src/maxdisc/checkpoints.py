@@ -88,7 +88,7 @@ class Journal:
         self.about = dict(about)
         self.every = every
         self._kinds = {kind.__name__: kind for kind in (*KINDS, *kinds)}
-        self._step = 0
+        self._step, self._running = 0, False
         if self.folder is not None:
             self._open(self.folder, resume)
 
@@ -117,7 +117,16 @@ class Journal:
         list
             The sum. Raises ``ValueError`` if there are no parts that add something.
         """
-        self._step += 1
+        if self._running and self.folder is not None:
+            # Read from its file, the outer sum would not ask for the inner one: all others would change places.
+            raise RuntimeError("sums of a journal come one after the other, not one inside another.")
+        self._step, self._running = self._step + 1, True
+        try:
+            return self._added(parts)
+        finally:
+            self._running = False
+
+    def _added(self, parts: Parts) -> list[Any]:
         total, done, finished = self._read()
         if finished:
             return total
@@ -254,9 +263,11 @@ class Journal:
 
         def array(named: list[Any]) -> npt.NDArray[Any]:
             name, *shape = named
+            if any(type(length) is not int or length < 0 for length in shape):
+                raise ValueError
             # A copy: the file is replaced while the array is in use.
             found = tensors[name] if isinstance(tensors, Mapping) else np.array(tensors.tensor(name))
-            return found.reshape(tuple(map(int, shape)))
+            return found.reshape(shape)
 
         if not isinstance(node, list):
             return node

@@ -23,10 +23,12 @@ from maxdisc.cli.labelled import LabelledRows, Unlabelled, as_wide, labelled_par
 from maxdisc.cli.speech import Speech
 from maxdisc.matrices import is_sparse
 from maxdisc.partitions import Job, Looks, PartitionedRows, Summand
-from maxdisc.rows import ArrayRows
+from maxdisc.rows import ArrayRows, BatchRows, Rows
 from maxdisc.sources import Dataset, Roles, SourceError, recut
 
-#: So many runs of rows are looked through for words before what was found is added up.
+#: What a batch may hold at most.
+MOST_ROWS, MOST_BYTES = 2**16, 2**23
+#: So many batches are looked through for words before what was found is added up.
 SEGMENT = 32
 #: More labels than this are names or numbers of rows.
 MOST_CLASSES = 2**16
@@ -169,7 +171,9 @@ class Streaming:
 
         assert self.seen is not None
         classes, features = self.seen.y, list(self.roles.features)
-        rows = PartitionedRows(self, self._rows_of, len(classes), self._look_of(self.seen))
+        rows: Rows = PartitionedRows(self, self._rows_of, len(classes), self._look_of(self.seen))
+        if self.settings["classifier"]["structure"] == "joint":
+            rows = BatchRows(self._arrays, len(classes), self.roles.features)
         classifier = MaxDiscClassifier(**self.settings["classifier"])
         with self._resumable():
             classifier.fit_rows(rows, classes)
@@ -209,7 +213,8 @@ class Streaming:
         columns = [roles.label, *([roles.text] if roles.text else roles.features)]
         task = "reading words and labels" if self.seen is None else f"fitting, pass {self.passes}"
         with self.speech.progress(task, self.dataset.total_bytes) as tell:
-            for run in islice(recut(self.dataset.batches(columns)), done, None):
+            runs = recut(self.dataset.batches(columns), MOST_ROWS, MOST_BYTES)
+            for run in islice(runs, done, None):
                 parts = [labelled_part(piece, unlabelled, roles.text, roles.features) for piece in run]
                 n_rows += sum(map(len, run))
                 tell(n_rows, self.dataset.done_bytes)
@@ -246,6 +251,13 @@ class Streaming:
             # Missing cells are NaN there.
             X = np.column_stack([column.to_numpy() for column in X.columns])
         return ArrayRows(X, codes, len(classes), names=self.roles.features or None)
+
+    def _arrays(self) -> Iterator[tuple[Any, npt.NDArray[Any]]]:
+        """A pass for joint densities, which ask for sums in the middle of others: these are not kept."""
+        for part in self._batches(0):
+            with part.located():
+                rows = self._rows_of(part)
+            yield rows.X, rows.labels
 
     def _look_of(self, seen: Seen) -> Looks:
         if self.vectorizer is None and self.roles.features:

@@ -33,7 +33,7 @@ from maxdisc.cli.options import (
     Structure,
     TextOption,
 )
-from maxdisc.cli.outputs import require_writable
+from maxdisc.cli.outputs import require_writable, written_since
 from maxdisc.cli.remembered import file_names
 from maxdisc.cli.speech import Speech, evidence_line, say_facts, say_json, size_of
 
@@ -206,6 +206,7 @@ def fit(
     """
     started = time.perf_counter()
     speech = Speech(quiet)
+    force = force or (resume and written_since(output, checkpoint))
     require_writable(output, force, data, _value(format), [Path(stop_words)] if stop_words else [])
     learning = {
         "family": family.value,
@@ -308,6 +309,8 @@ def _require_streamable(
         raise BadInputError("--search needs the rows in memory: leave it out, or --stream and --checkpoint.")
     if learning["structure"] == "joint" and learning["evidence"] == "refined":
         raise BadInputError("--evidence refined of joint densities needs the rows in memory: use calibrated.")
+    if learning["structure"] == "joint" and checkpoint is not None:
+        raise BadInputError("--checkpoint keeps no sums of joint densities: leave it out, and use --stream.")
     folds = learning["cv"]
     if folds != "hash" and not (isinstance(folds, int) and folds >= 2):
         raise BadInputError(f"--stream takes --folds hash or a number of folds, got {folds}.")
