@@ -87,7 +87,7 @@ PEERS = {
     "shared_weights": {"conditional"},
     "corrections": {"conditional"},
     "held_out": {"rows"},
-    "partitions": {"rows"},
+    "partitions": {"held_out", "rows"},
     "vocabulary": {"words"},
     "evidence": {"selection"},
     "averaging": {"joint"},

@@ -118,7 +118,7 @@ class Journal:
             The sum. Raises ``ValueError`` if there are no parts that add something.
         """
         if self._running and self.folder is not None:
-            # Read from its file, the outer sum would not ask for the inner one: all others would change places.
+            # Read from its file, the outer sum would not ask for the inner one: others would change places.
             raise RuntimeError("sums of a journal come one after the other, not one inside another.")
         self._step, self._running = self._step + 1, True
         try:

@@ -13,9 +13,10 @@ import scipy.sparse as sp
 from maxdisc.decision import Counted, LinearDecision, Sweep, Sweepable, ranked_decision
 from maxdisc.divergences import Divergence
 from maxdisc.families import Family
-from maxdisc.held_out import BandTrial, HeldOut, RowTrial
+from maxdisc.held_out import BandTrial, HeldOut, RowSample, RowTrial
 from maxdisc.matrices import Floats, Integers, is_sparse
 from maxdisc.moments import ClassMoments, exclusive_totals
+from maxdisc.partitions import PartitionedRows
 from maxdisc.products import ClassProducts
 from maxdisc.redundancy import Redundancy, within_information
 from maxdisc.rows import ArrayRows, FixedFolds, Folds, RenumberedFolds, Rows
@@ -221,10 +222,21 @@ class FoldModels:
         prior: Floats | None,
         plans: Sequence[Folds],
         redundancy: Redundancy | None = None,
+        most: int = 0,
     ) -> FoldModels:
-        """Count the moments of every fold, in one pass for each plan."""
-        parts = [rows.moments(family, p) for p in plans]
-        return cls(rows, family, divergence, prior, plans, parts, redundancy)
+        """Count the moments of every fold, in one pass for each plan.
+
+        If so many held-out rows of a fold will be looked at, partitions deliver them in the same pass.
+        """
+        if not isinstance(rows, PartitionedRows) or len(plans) != 1 or not most:
+            parts = [rows.moments(family, p) for p in plans]
+            return cls(rows, family, divergence, prior, plans, parts, redundancy)
+        most = most if _is_held_easily(rows, plans[0], most) else 0
+        moments, drawn = rows.counted(family, plans[0], most)
+        models = cls(rows, family, divergence, prior, plans, [moments], redundancy)
+        if drawn:
+            models._samples[most] = _in_memory(drawn, rows.n_classes)
+        return models
 
     @property
     def n_features(self) -> int:
@@ -275,19 +287,11 @@ class FoldModels:
         if isinstance(self.rows, ArrayRows) or len(self.plans) != 1:
             return None
         if most not in self._samples:
-            (folds,), example = self.plans, self.rows.example()
-            if not is_sparse(example) and 8 * example.shape[1] * most * folds.count > LARGEST_SAMPLE:
+            (folds,) = self.plans
+            if not _is_held_easily(self.rows, folds, most):
                 return None
             drawn = self.rows.sweep(lambda _: RowTrial(most), np.array([1]), folds)
-            X = [part.X for part in drawn]
-            rows = ArrayRows(
-                sp.csr_array(sp.vstack(X)) if is_sparse(example) else np.concatenate(X),
-                np.concatenate([part.codes for part in drawn]),
-                self.rows.n_classes,
-                np.concatenate([part.weights for part in drawn]),
-            )
-            of_row = np.repeat(np.arange(folds.count), [len(part.codes) for part in drawn])
-            self._samples[most] = rows, [FixedFolds(of_row, folds.count)]
+            self._samples[most] = _in_memory(drawn, self.rows.n_classes)
         return self._samples[most]
 
     @cached_property
@@ -396,6 +400,25 @@ class FoldModels:
             found.append((columns, [within_information(_without(counted, f)) for f in range(folds.count)]))
         self._shared.clear()
         self._shared.update(dict.fromkeys(smoothings, found))
+
+
+def _is_held_easily(rows: Rows, folds: Folds, most: int) -> bool:
+    """Whether a sample of so many rows of each fold takes little memory; sparse rows do."""
+    example = rows.example()
+    return is_sparse(example) or 8 * example.shape[1] * most * folds.count <= LARGEST_SAMPLE
+
+
+def _in_memory(drawn: Sequence[RowSample], n_classes: int) -> tuple[ArrayRows, Sequence[Folds]]:
+    """The samples of all folds as rows, and which of them are whose."""
+    X = [part.X for part in drawn]
+    rows = ArrayRows(
+        sp.csr_array(sp.vstack(X)) if is_sparse(X[0]) else np.concatenate(X),
+        np.concatenate([part.codes for part in drawn]),
+        n_classes,
+        np.concatenate([part.weights for part in drawn]),
+    )
+    of_row = np.repeat(np.arange(len(drawn)), [len(part.codes) for part in drawn])
+    return rows, [FixedFolds(of_row, len(drawn))]
 
 
 def _without(parts: list[ClassProducts], fold: int) -> ClassProducts:

@@ -123,8 +123,8 @@ def labelled_part(
 
 def _require_short(labels: npt.NDArray[np.object_], column: str, batch: Batch) -> None:
     """Raise ``BadInputError`` for documents in place of labels: in memory each would be as long as any."""
-    longest = max(range(len(labels)), key=lambda row: len(labels[row]), default=None)
-    if longest is not None and len(labels[longest]) > _LONGEST_LABEL:
+    if max(map(len, labels), default=0) > _LONGEST_LABEL:
+        longest = max(range(len(labels)), key=lambda row: len(labels[row]))
         raise BadInputError(
             f"{batch.where(longest)}: a label of {len(labels[longest]):,} characters; is {column!r} the "
             "column of text? Say which one holds the labels with --label."
