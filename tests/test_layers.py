@@ -58,6 +58,7 @@ LAYERS = {
     "writing": 7,
     "artifact": 7,
     "checkpoints": 7,
+    "streams": 7,
     "fitted": 7,
     "ranking": 7,
     "odds": 7,
@@ -105,6 +106,7 @@ PEERS = {
     "text": {"parameters", "scaling"},
     "artifact": {"writing"},
     "checkpoints": {"artifact", "writing"},
+    "streams": {"checkpoints"},
     "cli": {"demo"},
 }
 

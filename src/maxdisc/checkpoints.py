@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -58,8 +58,6 @@ class Journal:
         Whether to go on with what the folder holds. Otherwise it must not hold any.
     every : float
         Seconds between checkpoints.
-    kinds : sequence of type
-        Dataclasses that sums may consist of, beside ``KINDS``.
 
     Examples
     --------
@@ -82,12 +80,11 @@ class Journal:
         about: Mapping[str, str],
         resume: bool = False,
         every: float = EVERY,
-        kinds: Sequence[type] = (),
     ) -> None:
         self.folder = None if folder is None else Path(folder)
         self.about = dict(about)
         self.every = every
-        self._kinds = {kind.__name__: kind for kind in (*KINDS, *kinds)}
+        self._kinds = {kind.__name__: kind for kind in KINDS}
         self._step, self._running = 0, False
         if self.folder is not None:
             self._open(self.folder, resume)
@@ -102,6 +99,10 @@ class Journal:
             self._document(path)
         if folder.is_dir():
             _sweep_up(folder)
+
+    def allow(self, kind: type) -> None:
+        """Sums may consist of this dataclass, too."""
+        self._kinds[kind.__name__] = kind
 
     def added(self, parts: Parts) -> list[Any]:
         """The sum of all parts, from where it was left.

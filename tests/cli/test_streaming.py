@@ -23,21 +23,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 
-from maxdisc import load
+from maxdisc import load, streams
 from maxdisc.cli import main, streaming
 from maxdisc.sources import Batch, recut
 
 #: A fit in a process of its own, with small batches that take their time.
 SLOWLY = """
 import sys, time
+import maxdisc.streams
 from maxdisc.cli import main, streaming
-streaming.MOST_ROWS, streaming.SEGMENT = 20, 2
-passed = streaming.Streaming._passed
+streaming.MOST_ROWS, maxdisc.streams.SEGMENT = 20, 2
+batches = streaming.Streaming._batches
 def slowly(self, done):
-    for part in passed(self, done):
-        time.sleep(0.03)
+    for part in batches(self, done):
+        time.sleep(0.04)
         yield part
-streaming.Streaming._passed = slowly
+streaming.Streaming._batches = slowly
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -105,7 +106,7 @@ def same_model(one, other):
 def small(monkeypatch):
     """Batches of a few rows."""
     monkeypatch.setattr(streaming, "MOST_ROWS", 16)
-    monkeypatch.setattr(streaming, "SEGMENT", 3)
+    monkeypatch.setattr(streams, "SEGMENT", 3)
 
 
 @pytest.mark.usefixtures("small")
@@ -206,7 +207,7 @@ def test_recut_runs_are_bounded_and_depend_on_the_rows_alone(lengths, cuts, most
 
 def test_memory_does_not_grow_with_the_rows(tmp_path, monkeypatch):
     monkeypatch.setattr(streaming, "MOST_ROWS", 250)
-    monkeypatch.setattr(streaming, "SEGMENT", 2)
+    monkeypatch.setattr(streams, "SEGMENT", 2)
     monkeypatch.setattr("maxdisc.held_out.ENOUGH_ROWS", 300)
     monkeypatch.setattr("maxdisc.sources.streams.BATCH_BYTES", 2**14)
     monkeypatch.setattr("maxdisc.sources.delimited.BATCH_BYTES", 2**14)
@@ -270,12 +271,14 @@ def test_rows_without_a_label(run, tmp_path, skip):
     arguments = [path, "--text", "body", "--label", "topic", "-o"]
     more = ["--skip-unlabelled"] if skip else []
     done = run("fit", *arguments, tmp_path / "there", "--stream", *more)
-    assert "2 of 120 rows" in done.err
     if not skip:
         assert done.code == 2
-        assert f"first {path} row 71" in done.err
+        assert done.err.startswith(
+            f"maxdisc: {path} row 71 has no label in column 'topic': leave such rows out"
+        )
         return
     assert done.code == 0
+    assert "2 of 120 rows" in done.err
     assert run("fit", *arguments, tmp_path / "here", "--folds", "hash", *more).code == 0
     np.testing.assert_array_equal(
         classifier(tmp_path / "here").ranking_, classifier(tmp_path / "there").ranking_
@@ -406,7 +409,7 @@ def interrupted(run, tmp_path, small, monkeypatch):  # noqa: ARG001  # it makes 
     path = write_csv(tmp_path / "rows.csv", documents(120, seed=8))
     arguments = ["fit", path, "--text", "body", "--label", "topic", "-o", tmp_path / "m"]
     arguments += ["--checkpoint", tmp_path / "kept", "--checkpoint-every", "0"]
-    rows_of, calls = streaming.Streaming._rows_of, []
+    rows_of, calls = streams.LabelledStream._rows_of, []
 
     def stop(self, part):
         calls.append(part)
@@ -415,7 +418,7 @@ def interrupted(run, tmp_path, small, monkeypatch):  # noqa: ARG001  # it makes 
         return rows_of(self, part)
 
     with monkeypatch.context() as patch:
-        patch.setattr(streaming.Streaming, "_rows_of", stop)
+        patch.setattr(streams.LabelledStream, "_rows_of", stop)
         done = run(*arguments)
     assert done.code == 130
     assert "with --resume goes on" in done.err
@@ -440,7 +443,7 @@ def test_other_data_is_refused(run, interrupted, tmp_path):
     [
         (["--family", "gaussian"], '--family was "auto", and is "gaussian" now.'),
         (["--min-df", "2"], "--min-df was 1, and is 2 now."),
-        (["--skip-unlabelled"], "the handling of rows without a label was to refuse them"),
+        (["--skip-unlabelled"], "what is done with rows without a label was to refuse, and is to skip now."),
         (["--text", "id"], "the column of text was body, and is id now."),
     ],
     ids=str,
@@ -464,9 +467,9 @@ def test_killed_after_the_model_was_written(run, interrupted, tmp_path, monkeypa
 
 def test_what_is_done_is_not_read_again(run, interrupted, monkeypatch):
     passes = []
-    passed = streaming.Streaming._passed
+    batches = streaming.Streaming._batches
     monkeypatch.setattr(
-        streaming.Streaming, "_passed", lambda self, done: passes.append(done) or passed(self, done)
+        streaming.Streaming, "_batches", lambda self, done: passes.append(done) or batches(self, done)
     )
     assert run(*interrupted, "--resume").code == 0
     assert passes == [4]  # the rest of the moments: there is no other pass
@@ -475,13 +478,13 @@ def test_what_is_done_is_not_read_again(run, interrupted, monkeypatch):
 @pytest.mark.usefixtures("small")
 def test_data_that_changes_while_it_is_read(run, tmp_path, monkeypatch):
     path = write_csv(tmp_path / "rows.csv", documents(120, seed=8))
-    rows_of = streaming.Streaming._rows_of
+    rows_of = streams.LabelledStream._rows_of
 
     def touched(self, part):
         os.utime(path, ns=(1, 1))
         return rows_of(self, part)
 
-    monkeypatch.setattr(streaming.Streaming, "_rows_of", touched)
+    monkeypatch.setattr(streams.LabelledStream, "_rows_of", touched)
     done = run("fit", path, "--text", "body", "--label", "topic", "-o", tmp_path / "m", "--stream")
     assert done.code == 2
     assert f"{path} has changed while it was read: begin again." in done.err

@@ -32,11 +32,14 @@ class LabelledRows:
         Labels, as strings.
     origin : sequence of (str, ndarray)
         For each run of rows, its file and the numbers of its rows there.
+    left_out : int
+        How many rows beside them have no label.
     """
 
     X: Any
     y: npt.NDArray[np.str_]
     origin: Sequence[tuple[str, npt.NDArray[np.intp]]]
+    left_out: int = 0
 
     def __len__(self) -> int:
         return len(self.y)
@@ -45,7 +48,8 @@ class LabelledRows:
     def joined(cls, parts: Sequence[LabelledRows]) -> LabelledRows:
         """The rows of all parts, one after the other."""
         y: npt.NDArray[np.str_] = np.concatenate([part.y for part in parts])
-        return cls(joined([part.X for part in parts]), y, [run for part in parts for run in part.origin])
+        origin = [run for part in parts for run in part.origin]
+        return cls(joined([part.X for part in parts]), y, origin, sum(part.left_out for part in parts))
 
     def where(self, row: int) -> str:
         """How a message calls a row."""
@@ -118,6 +122,7 @@ def labelled_part(
         part.numbers(features) if X is None else X,
         y[kept].astype(np.str_),
         [(batch.source, batch.first_row + np.flatnonzero(kept))],
+        int((~kept).sum()),
     )
 
 
