@@ -2,8 +2,8 @@
 
 Run with ``make bench-stream``, or ``python benchmarks/stream.py --sizes 50000 200000`` for less. Documents
 are written to Parquet files in a temporary folder; each fit is a process of its own, whose peak is the
-resident memory that the system reports. Prints a table; with ``--json FILE`` also stores it. The goal: the largest
-peak is within 1.2 times that of the smallest, and the time for a document does not grow.
+resident memory that the system reports. Prints a table; with ``--json FILE`` also stores it.
+The goal: the largest peak is within 1.2 times that of the smallest; time for a document does not grow.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ def main():
         write_documents(warm, 120_000)
         fitted(warm, [])  # so that no fit that counts has to compile
         print(
-            f"{'documents':>12} {'files':>9} {'seconds':>9} {'µs each':>9} {'peak MB':>9} {'words':>8} {'K':>7}"
+            f"{'documents':>12} {'files':>9} {'seconds':>9} {'µs each':>9} {'peak MB':>9} "
+            f"{'words':>7} {'K':>7}"
         )
         for size in arguments.sizes:
             folder = Path(temporary, str(size))
@@ -103,7 +104,7 @@ def main():
             )
             print(
                 f"{size:>12,} {n_bytes / 1e6:>6.0f} MB {seconds:>9.1f} {seconds / size * 1e6:>9.2f} "
-                f"{peak / 1e6:>9.0f} {facts['features']:>8,} {facts['features_kept']:>7,}"
+                f"{peak / 1e6:>9.0f} {facts['features']:>7,} {facts['features_kept']:>7,}"
             )
             for path in folder.iterdir():
                 path.unlink()

@@ -244,6 +244,21 @@ def test_what_does_not_go_together(run, files, tmp_path, more, said):
     assert not (tmp_path / "m").exists()
 
 
+@pytest.mark.usefixtures("small")
+def test_folders_of_documents(run, tmp_path):
+    for row in documents(60, 11):
+        path = tmp_path / "mail" / row["topic"] / f"{row['id']}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(row["body"])
+    data = ["fit", tmp_path / "mail", "-o"]
+    done = run(*data, tmp_path / "m", "--checkpoint", tmp_path / "mail" / "kept")
+    assert done.code == 2
+    assert "is among the documents of" in done.err
+    assert run(*data, tmp_path / "there", "--checkpoint", tmp_path / "kept").code == 0
+    assert run(*data, tmp_path / "here", "--folds", "hash").code == 0
+    assert (tmp_path / "here").read_bytes() == (tmp_path / "there").read_bytes()
+
+
 def test_standard_input_is_read_only_once(run, files, tmp_path):
     rows = (files / "train.csv").read_bytes()
     done = run("fit", "-", "--format", "csv", "--stream", "-o", tmp_path / "m", stdin=rows)
@@ -443,6 +458,7 @@ def test_other_data_is_refused(run, interrupted, tmp_path):
     [
         (["--family", "gaussian"], '--family was "auto", and is "gaussian" now.'),
         (["--min-df", "2"], "--min-df was 1, and is 2 now."),
+        (["--folds", "7"], '--folds was "hash", and is 7 now.'),
         (["--skip-unlabelled"], "what is done with rows without a label was to refuse, and is to skip now."),
         (["--text", "id"], "the column of text was body, and is id now."),
     ],

@@ -28,6 +28,9 @@ MOST_ROWS, MOST_BYTES = 2**16, 2**23
 #: So many files are named one by one by a checkpoint.
 MOST_FILES = 1000
 
+#: Options that are not called as the parameters are.
+_OPTIONS = {"cv": "--folds", "ngram_range": "--ngrams"}
+
 
 class Streaming:
     """A fit that reads its rows several times, and holds a batch of them at a time.
@@ -69,6 +72,11 @@ class Streaming:
             raise BadInputError(
                 f"{once[0]} can be read only once, and --stream reads several times: write it to a file."
             )
+        for place in dataset.places:
+            if place.format == "folder" and checkpoint and _is_below(checkpoint, place.path):
+                raise BadInputError(
+                    f"{checkpoint} is among the documents of {place.name}: name another folder."
+                )
         self.dataset, self.roles, self.settings = dataset, roles, settings
         self.skip_unlabelled, self.speech = skip_unlabelled, speech
         self.checkpoint, self.passes = checkpoint, 0
@@ -85,14 +93,15 @@ class Streaming:
             "the column of labels": self.roles.label,
             "the column of text": self.roles.text or "none",
             "the list of features": _digest(list(self.roles.features)),
-            "the handling of rows without a label": "to skip them"
-            if self.skip_unlabelled
-            else "to refuse them",
+            "what is done with rows without a label": "to skip" if self.skip_unlabelled else "to refuse",
             "the encoding": self.dataset.encoding,
+            "the format": ", ".join(sorted(set(self.dataset.formats.values()))),
         }
         for name, value in chain.from_iterable(part.items() for part in self.settings.values()):
             written = json.dumps(value)
-            given[f"--{name.replace('_', '-')}"] = written if len(written) <= 60 else _digest(value)
+            given[_OPTIONS.get(name, f"--{name.replace('_', '-')}")] = (
+                written if len(written) <= 60 else _digest(value)
+            )
         return given | self.files
 
     def look(self) -> Seen:
@@ -132,8 +141,8 @@ class Streaming:
                 )
                 if unlabelled.count and not self.skip_unlabelled:
                     raise BadInputError(
-                        f"{unlabelled.first} has no label in column {roles.label!r}: leave such rows out with "
-                        "--skip-unlabelled."
+                        f"{unlabelled.first} has no label in column {roles.label!r}: leave such rows "
+                        "out with --skip-unlabelled."
                     )
                 if roles.text is None and roles.features:
                     # Missing cells are NaN there.
@@ -178,6 +187,10 @@ def _files(dataset: Dataset) -> dict[str, str]:
                 f"{path.absolute()}\0{status.st_size}\0{status.st_mtime_ns}\n".encode(errors="replace")
             )
     return found | {"the other files": rest.hexdigest()[:16]}
+
+
+def _is_below(path: Path, folder: Path | None) -> bool:
+    return folder is not None and path.resolve().is_relative_to(folder.resolve())
 
 
 def _below(path: Path) -> Sequence[Path]:
