@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint docs bench-memory bench-text bench-model-file bench-dme bench-complexity bench-jensen-shannon bench-redundancy bench-joint bench-dual bench-evidence paper paper-quick clean
+.PHONY: help demo test test-slow lint docs bench-memory bench-text bench-model-file bench-dme bench-complexity bench-jensen-shannon bench-redundancy bench-joint bench-dual bench-evidence bench-stream paper paper-quick clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | awk -F'|' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -75,6 +75,9 @@ bench-joint: $(VENV)/.test  ## joint densities on the six gene sets, beside a li
 
 bench-dual: $(VENV)/.test  ## the dual: speed beside bare exponentials, and how many random problems are solved
 	$(BIN)/python benchmarks/dual.py
+
+bench-stream: $(VENV)/.test  ## peak memory and time of a stream fit, 0.5 and 5 million short documents
+	$(BIN)/python benchmarks/stream.py --json benchmarks/results/stream.json
 
 bench-evidence: $(VENV)/.test  ## calibrated and refined evidence beside raw and a tuned linear SVM: time, accuracy, trust
 	OMP_NUM_THREADS=1 MAXDISC_NUM_THREADS=1 $(BIN)/python benchmarks/evidence.py

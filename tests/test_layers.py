@@ -57,6 +57,8 @@ LAYERS = {
     "text": 6,
     "writing": 7,
     "artifact": 7,
+    "checkpoints": 7,
+    "streams": 7,
     "fitted": 7,
     "ranking": 7,
     "odds": 7,
@@ -86,7 +88,7 @@ PEERS = {
     "shared_weights": {"conditional"},
     "corrections": {"conditional"},
     "held_out": {"rows"},
-    "partitions": {"rows"},
+    "partitions": {"held_out", "rows"},
     "vocabulary": {"words"},
     "evidence": {"selection"},
     "averaging": {"decision", "joint"},
@@ -103,6 +105,8 @@ PEERS = {
     "search": {"classifier", "parameters", "scaling", "text"},
     "text": {"parameters", "scaling"},
     "artifact": {"writing"},
+    "checkpoints": {"artifact", "writing"},
+    "streams": {"checkpoints"},
     "cli": {"demo"},
 }
 

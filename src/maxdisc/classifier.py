@@ -34,7 +34,7 @@ from maxdisc.evidence import Evidence, calibrate, refine
 from maxdisc.explain import Explanation
 from maxdisc.families import FAMILIES, Family, find_family
 from maxdisc.folds import fold_plans
-from maxdisc.held_out import band_edges
+from maxdisc.held_out import band_edges, enough_rows
 from maxdisc.joint import POOLED, Joint, JointDecision
 from maxdisc.joint_folds import JointChoice, JointModels
 from maxdisc.matrices import Booleans, Floats, Integers, Matrix, canonical, column_name, is_sparse
@@ -484,7 +484,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         redundancy = self._redundancy(rows.example().shape[1])
         if redundancy is None and isinstance(rows, ArrayRows) and suits(rows, family, divergence):
             return SparseFoldModels(rows, family, prior, plans)
-        return FoldModels.of(rows, family, divergence, prior, plans, redundancy)
+        most = 0 if self.evidence == "raw" else enough_rows(rows.n_classes, sum(p.count for p in plans))
+        return FoldModels.of(rows, family, divergence, prior, plans, redundancy, most)
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:

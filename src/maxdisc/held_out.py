@@ -8,9 +8,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from maxdisc.decision import LinearDecision
-from maxdisc.matrices import Floats, Integers, Matrix
+from maxdisc.matrices import Floats, Integers, Matrix, is_sparse
 from maxdisc.rows import row_hashes, scrambled
 
 Hashes: TypeAlias = npt.NDArray[np.uint64]
@@ -105,9 +106,8 @@ class HeldOut:
 
     def levelled(self) -> HeldOut:
         """No row of a sample counts for more than a hundredth: what repeats often may be in it by luck."""
-        if self.seen <= self.most or not len(self):
-            return self
-        return replace(self, weights=np.minimum(self.weights, self.weights.sum() / 100))
+        is_sample = self.seen > self.most
+        return replace(self, weights=_levelled(self.weights, True)) if is_sample else self
 
     @classmethod
     def joined(cls, parts: Sequence[HeldOut]) -> HeldOut:
@@ -162,13 +162,93 @@ class BandTrial:
         self, X: Matrix, labels: npt.NDArray[Any], weights: Floats, sizes: Integers, rows: Integers
     ) -> HeldOut:
         """The evidence of bands that end at ``sizes``."""
-        codes, weights = labels[rows], weights[rows]
-        if codes.ndim == 2:
-            # A row that belongs to several classes counts for the one it belongs to most.
-            weights, codes = weights * codes.max(axis=1), codes.argmax(axis=1)
-        hashes, seen = content_hashes(X[rows], codes), len(rows)
+        rows, codes, weights, hashes, seen = _drawn(X, labels, weights, rows, self.most)
+        evidence = self.decision.by_bands(X[rows], sizes)
+        return HeldOut(evidence, codes, weights, rows, hashes, self.most, seen)
+
+
+@dataclass(frozen=True, eq=False)
+class RowSample:
+    """Some held-out rows of one fold, as they are; samples of two batches add, as those of evidence do.
+
+    A few thousand rows, drawn in one pass, take the place of a pass over all rows for every model that is
+    tried on them.
+
+    Parameters
+    ----------
+    X : matrix of shape (n, D)
+        The rows.
+    codes, weights, hashes, most, seen
+        As of :class:`HeldOut`.
+    """
+
+    X: Matrix
+    codes: Integers
+    weights: Floats
+    hashes: Hashes
+    most: int
+    seen: int
+
+    def __add__(self, other: RowSample) -> RowSample:
+        hashes, weights, codes = (
+            np.concatenate([getattr(part, name) for part in (self, other)])
+            for name in ("hashes", "weights", "codes")
+        )
+        kept, seen = np.arange(len(hashes)), self.seen + other.seen
         if seen > self.most:
             kept, weights = sampled(hashes, weights, self.most)
-            rows, codes, hashes = rows[kept], codes[kept], hashes[kept]
-        evidence = self.decision.by_bands(X[rows], sizes)
-        return HeldOut(evidence, codes.astype(np.intp), weights, rows, hashes, self.most, seen)
+        # Of both, only what is kept is copied.
+        first = len(self.codes)
+        place = np.empty(len(kept), dtype=np.intp)
+        place[np.argsort(kept >= first, kind="stable")] = np.arange(len(kept))
+        ours, theirs = self.X[kept[kept < first]], other.X[kept[kept >= first] - first]
+        X = sp.csr_array(sp.vstack([ours, theirs])) if is_sparse(ours) else np.concatenate([ours, theirs])
+        return RowSample(X[place], codes[kept], weights, hashes[kept], self.most, seen)
+
+    def level_weights(self) -> Floats:
+        """The weights, as :meth:`HeldOut.levelled` has them."""
+        return _levelled(self.weights, self.seen > self.most)
+
+
+@dataclass(frozen=True)
+class RowTrial:
+    """Asks for a sample of the held-out rows themselves: those that :class:`BandTrial` would look at.
+
+    Parameters
+    ----------
+    most : int
+        How many rows to sample, if there are more.
+    """
+
+    most: int
+
+    def swept(
+        self,
+        X: Matrix,
+        labels: npt.NDArray[Any],
+        weights: Floats,
+        sizes: Integers,  # noqa: ARG002  # rows are drawn whatever is tried on them
+        rows: Integers,
+    ) -> RowSample:
+        """The sample."""
+        rows, codes, weights, hashes, seen = _drawn(X, labels, weights, rows, self.most)
+        return RowSample(X[rows], codes, weights, hashes, self.most, seen)
+
+
+def _drawn(
+    X: Matrix, labels: npt.NDArray[Any], weights: Floats, rows: Integers, most: int
+) -> tuple[Integers, Integers, Floats, Hashes, int]:
+    """Which of some rows are in the sample, their codes, weights and hashes, and how many there were."""
+    codes, weights = labels[rows], weights[rows]
+    if codes.ndim == 2:
+        # A row that belongs to several classes counts for the one it belongs to most.
+        weights, codes = weights * codes.max(axis=1), codes.argmax(axis=1)
+    hashes, seen = content_hashes(X[rows], codes), len(rows)
+    if seen > most:
+        kept, weights = sampled(hashes, weights, most)
+        rows, codes, hashes = rows[kept], codes[kept], hashes[kept]
+    return rows, codes.astype(np.intp), weights, hashes, seen
+
+
+def _levelled(weights: Floats, is_sample: bool) -> Floats:
+    return np.minimum(weights, weights.sum() / 100) if is_sample else weights

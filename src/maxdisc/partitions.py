@@ -15,6 +15,7 @@ import numpy as np
 
 from maxdisc.decision import Counted, Sweepable
 from maxdisc.families import Family, Gaussian
+from maxdisc.held_out import RowSample, RowTrial
 from maxdisc.matrices import Integers, Matrix, blocks, is_sparse
 from maxdisc.moments import ClassMoments
 from maxdisc.products import ClassProducts, observed_means
@@ -97,6 +98,8 @@ class PartitionedRows:
         From a partition to its rows, where they are. Pickled by engines.
     n_classes : int
         C.
+    look : Looks, optional
+        What is known of the rows already; it saves a pass.
 
     Examples
     --------
@@ -118,12 +121,15 @@ class PartitionedRows:
     engine: Engine
     rows_of: Callable[[Any], ArrayRows]
     n_classes: int
+    look: Looks | None = None
 
     def _total(self, verb: Callable[[ArrayRows], list[Summand]]) -> list[Summand]:
         return self.engine.added(partial(_done, self.rows_of, verb))
 
     @cached_property
     def _look(self) -> Looks:
+        if self.look is not None:
+            return self.look
         (look,) = self._total(_looked)
         return look
 
@@ -131,14 +137,29 @@ class PartitionedRows:
         return self._look.example
 
     def moments(self, family: Family, folds: Folds | None = None) -> list[ClassMoments]:
+        return self.counted(family, folds)[0]
+
+    def counted(
+        self, family: Family, folds: Folds | None = None, most: int = 0
+    ) -> tuple[list[ClassMoments], list[RowSample]]:
+        """The moments, and of each fold a sample of at most so many rows, in the same pass.
+
+        Without ``most`` there are no samples.
+        """
         n_features = self.example().shape[1]
         count = 1 if folds is None else folds.count + 1
         width = 8 * family.n_statistics * self.n_classes * count
         parts = list(blocks(n_features, width, MOST_BYTES))
-        if len(parts) == 1:
-            return self._total(partial(_moments, family=family, folds=folds))
-        found = [self._total(partial(_moments, family=family, folds=folds, columns=some)) for some in parts]
-        return [ClassMoments.side_by_side(of_fold) for of_fold in zip(*found, strict=True)]
+        columns = [None] if len(parts) == 1 else parts
+        job = partial(_moments, family=family, folds=folds)
+        first, *others = (
+            self._total(partial(job, columns=some, most=0 if number else most))
+            for number, some in enumerate(columns)
+        )
+        found, drawn = [first[:count], *others], first[count:]
+        if not others:
+            return found[0], drawn
+        return [ClassMoments.side_by_side(of_fold) for of_fold in zip(*found, strict=True)], drawn
 
     def products(
         self,
@@ -174,13 +195,16 @@ def _looked(rows: ArrayRows) -> list[Looks]:
 
 
 def _moments(
-    rows: ArrayRows, family: Family, folds: Folds | None, columns: slice | None = None
-) -> list[ClassMoments]:
+    rows: ArrayRows, family: Family, folds: Folds | None, columns: slice | None = None, most: int = 0
+) -> list[Any]:
+    drawn: list[RowSample] = []
+    if most and folds is not None:
+        drawn = rows.sweep(lambda _: RowTrial(most), np.array([1]), folds)
     if columns is not None:
         names = None if rows.names is None else np.asarray(rows.names)[columns]
         # Folds are dealt by whole rows.
         rows = replace(rows, X=rows.X[:, columns], names=names, source=rows.X)
-    return rows.moments(family, folds)
+    return [*rows.moments(family, folds), *drawn]
 
 
 def _products(rows: ArrayRows, **given: Any) -> list[ClassProducts]:

@@ -8,16 +8,18 @@ from functools import cached_property, partial
 from typing import Literal, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 
 from maxdisc.decision import Counted, LinearDecision, Sweep, Sweepable, ranked_decision
 from maxdisc.divergences import Divergence
 from maxdisc.families import Family
-from maxdisc.held_out import BandTrial, HeldOut
-from maxdisc.matrices import Floats, Integers
+from maxdisc.held_out import BandTrial, HeldOut, RowSample, RowTrial
+from maxdisc.matrices import Floats, Integers, is_sparse
 from maxdisc.moments import ClassMoments, exclusive_totals
+from maxdisc.partitions import PartitionedRows
 from maxdisc.products import ClassProducts
 from maxdisc.redundancy import Overlap, Redundancy
-from maxdisc.rows import Folds, RenumberedFolds, Rows
+from maxdisc.rows import ArrayRows, FixedFolds, Folds, RenumberedFolds, Rows
 from maxdisc.smoothing import Smoothing
 
 Rule = Literal["best", "one_se"]
@@ -26,6 +28,8 @@ Rule = Literal["best", "one_se"]
 ENOUGH_ROWS = 2000
 # Up to so many, the sum of the other folds is added up anew each time, which takes the least memory.
 MANY_FOLDS = 11
+# A sample of dense rows of more bytes is not drawn: every model is then tried on the rows themselves.
+LARGEST_SAMPLE = 2**28
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,10 +222,21 @@ class FoldModels:
         prior: Floats | None,
         plans: Sequence[Folds],
         redundancy: Redundancy | None = None,
+        most: int = 0,
     ) -> FoldModels:
-        """Count the moments of every fold, in one pass for each plan."""
-        parts = [rows.moments(family, p) for p in plans]
-        return cls(rows, family, divergence, prior, plans, parts, redundancy)
+        """Count the moments of every fold, in one pass for each plan.
+
+        If so many held-out rows of a fold will be looked at, partitions deliver them in the same pass.
+        """
+        if not isinstance(rows, PartitionedRows) or len(plans) != 1 or not most:
+            parts = [rows.moments(family, p) for p in plans]
+            return cls(rows, family, divergence, prior, plans, parts, redundancy)
+        most = most if _is_held_easily(rows, plans[0], most) else 0
+        moments, drawn = rows.counted(family, plans[0], most)
+        models = cls(rows, family, divergence, prior, plans, [moments], redundancy)
+        if drawn:
+            models._samples[most] = _in_memory(drawn, rows.n_classes)
+        return models
 
     @property
     def n_features(self) -> int:
@@ -256,7 +271,33 @@ class FoldModels:
     ) -> list[dict[int, HeldOut]]:
         """Evidence of the held-out rows, by the number of the fold, for each smoothing; see ``Trials``."""
         self._prepare(smoothings)
-        return [self._swept(edges, s, chosen, lambda decision: BandTrial(decision, most)) for s in smoothings]
+        sample = self._sampled(most)
+        if sample is not None:
+            most = sample[0].X.shape[0]
+        return [
+            self._swept(edges, s, chosen, lambda decision: BandTrial(decision, most), sample)
+            for s in smoothings
+        ]
+
+    def _sampled(self, most: int) -> tuple[ArrayRows, Sequence[Folds]] | None:
+        """Held-out rows of every fold, in memory, and their folds: one pass for all models tried on them.
+
+        None where the rows are in memory already, or would take too much of it.
+        """
+        if isinstance(self.rows, ArrayRows) or len(self.plans) != 1:
+            return None
+        if most not in self._samples:
+            (folds,) = self.plans
+            if not _is_held_easily(self.rows, folds, most):
+                return None
+            drawn = self.rows.sweep(lambda _: RowTrial(most), np.array([1]), folds)
+            self._samples[most] = _in_memory(drawn, self.rows.n_classes)
+        return self._samples[most]
+
+    @cached_property
+    def _samples(self) -> dict[int, tuple[ArrayRows, Sequence[Folds]]]:
+        """The samples that were drawn, by how many rows of a fold."""
+        return {}
 
     def kept(self, fold: int, smoothing: Smoothing, size: int) -> Integers:
         """The best features by the training rows of a fold, shape (size,); there must be one plan."""
@@ -288,11 +329,13 @@ class FoldModels:
         smoothing: Smoothing,
         chosen: range | None,
         trial: Callable[[LinearDecision], Sweepable[Counted]],
+        sample: tuple[Rows, Sequence[Folds]] | None = None,
     ) -> dict[int, Counted]:
-        """What the decision of every fold, or of those chosen, makes of its held-out rows."""
+        """What the decision of every fold, or of those chosen, makes of its held-out rows, or of a sample."""
         out: dict[int, Counted] = {}
         before = 0
-        for plan, (folds, parts) in enumerate(self._plans):
+        rows, plans = sample or (self.rows, self.plans)
+        for plan, (folds, parts) in enumerate(zip(plans, self.parts, strict=True)):
             here = range(folds.count) if chosen is None else _common(chosen, before, folds.count)
             before += folds.count
             if not here:
@@ -304,7 +347,7 @@ class FoldModels:
             def trial_of(place: int, of: Callable[[int], LinearDecision] = decision_of) -> Sweepable[Counted]:
                 return trial(of(place))
 
-            swept = self.rows.sweep(trial_of, sizes, some)
+            swept = rows.sweep(trial_of, sizes, some)
             for fold, counted in zip(here, swept, strict=True):
                 if any(part.weight.any() for f, part in enumerate(parts) if f != fold):
                     out[before - folds.count + fold] = counted
@@ -357,6 +400,25 @@ class FoldModels:
             found.append((columns, [Overlap.of(_without(counted, f)) for f in range(folds.count)]))
         self._shared.clear()
         self._shared.update(dict.fromkeys(smoothings, found))
+
+
+def _is_held_easily(rows: Rows, folds: Folds, most: int) -> bool:
+    """Whether a sample of so many rows of each fold takes little memory; sparse rows do."""
+    example = rows.example()
+    return is_sparse(example) or 8 * example.shape[1] * most * folds.count <= LARGEST_SAMPLE
+
+
+def _in_memory(drawn: Sequence[RowSample], n_classes: int) -> tuple[ArrayRows, Sequence[Folds]]:
+    """The samples of all folds as rows, and which of them are whose."""
+    X = [part.X for part in drawn]
+    rows = ArrayRows(
+        sp.csr_array(sp.vstack(X)) if is_sparse(X[0]) else np.concatenate(X),
+        np.concatenate([part.codes for part in drawn]),
+        n_classes,
+        np.concatenate([part.level_weights() for part in drawn]),
+    )
+    of_row = np.repeat(np.arange(len(drawn)), [len(part.codes) for part in drawn])
+    return rows, [FixedFolds(of_row, len(drawn))]
 
 
 def _without(parts: list[ClassProducts], fold: int) -> ClassProducts:

@@ -55,7 +55,7 @@ def _end(error: BaseException) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(BROKEN_PIPE)
     if isinstance(error, KeyboardInterrupt):
-        say_failure("stopped.")
+        say_failure(str(error) or "stopped.")
         raise typer.Exit(INTERRUPTED)
     if os.environ.get("MAXDISC_DEBUG"):
         traceback.print_exception(error)
@@ -82,7 +82,7 @@ def _told(error: BaseException) -> str | None:
     if isinstance(error, ImportError) and "pip install" in str(error):
         return str(error)
     if isinstance(error, MemoryError):
-        return "there is not enough memory for this."
+        return "there is not enough memory for this (fit --stream reads rows larger than memory)."
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror[:1].lower()}{error.strerror[1:]}."

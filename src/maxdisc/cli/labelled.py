@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -32,14 +32,24 @@ class LabelledRows:
         Labels, as strings.
     origin : sequence of (str, ndarray)
         For each run of rows, its file and the numbers of its rows there.
+    left_out : int
+        How many rows beside them have no label.
     """
 
     X: Any
     y: npt.NDArray[np.str_]
     origin: Sequence[tuple[str, npt.NDArray[np.intp]]]
+    left_out: int = 0
 
     def __len__(self) -> int:
         return len(self.y)
+
+    @classmethod
+    def joined(cls, parts: Sequence[LabelledRows]) -> LabelledRows:
+        """The rows of all parts, one after the other."""
+        y: npt.NDArray[np.str_] = np.concatenate([part.y for part in parts])
+        origin = [run for part in parts for run in part.origin]
+        return cls(joined([part.X for part in parts]), y, origin, sum(part.left_out for part in parts))
 
     def where(self, row: int) -> str:
         """How a message calls a row."""
@@ -88,36 +98,38 @@ def read_labelled(
     speech : Speech
         Where progress and notes go.
     """
-    parts: list[Any] = []
-    labels: list[npt.NDArray[np.object_]] = []
-    origin: list[tuple[str, npt.NDArray[np.intp]]] = []
+    parts: list[LabelledRows] = []
     unlabelled = Unlabelled(label, skip_unlabelled)
     n_rows = 0
     with speech.progress("reading", dataset.total_bytes) as tell:
         for batch in dataset.batches([label, *([text] if text else features)]):
-            y, kept = unlabelled.sorted_out(batch)
-            part = batch if kept.all() else batch.rows(kept)
-            parts.append(
-                part.texts(text)
-                if text
-                else part.matrix
-                if part.matrix is not None
-                else part.numbers(features)
-            )
-            _require_short(y[kept], label, part)
-            labels.append(y[kept])
-            origin.append((batch.source, batch.first_row + np.flatnonzero(kept)))
+            parts.append(labelled_part(batch, unlabelled, text, features))
             n_rows += len(batch)
             tell(n_rows, dataset.done_bytes)
     unlabelled.settle(dataset.name, n_rows, speech)
-    known: npt.NDArray[np.str_] = np.concatenate(labels).astype(np.str_)
-    return LabelledRows(joined(parts), known, origin)
+    return LabelledRows.joined(parts)
+
+
+def labelled_part(
+    batch: Batch, unlabelled: Unlabelled, text: str | None, features: Sequence[str]
+) -> LabelledRows:
+    """The rows of a batch that have a label; the others are counted."""
+    y, kept = unlabelled.sorted_out(batch)
+    part = batch if kept.all() else batch.rows(kept)
+    _require_short(y[kept], unlabelled.column, part)
+    X = part.texts(text) if text else part.matrix
+    return LabelledRows(
+        part.numbers(features) if X is None else X,
+        y[kept].astype(np.str_),
+        [(batch.source, batch.first_row + np.flatnonzero(kept))],
+        int((~kept).sum()),
+    )
 
 
 def _require_short(labels: npt.NDArray[np.object_], column: str, batch: Batch) -> None:
     """Raise ``BadInputError`` for documents in place of labels: in memory each would be as long as any."""
-    longest = max(range(len(labels)), key=lambda row: len(labels[row]), default=None)
-    if longest is not None and len(labels[longest]) > _LONGEST_LABEL:
+    if max(map(len, labels), default=0) > _LONGEST_LABEL:
+        longest = max(range(len(labels)), key=lambda row: len(labels[row]))
         raise BadInputError(
             f"{batch.where(longest)}: a label of {len(labels[longest]):,} characters; is {column!r} the "
             "column of text? Say which one holds the labels with --label."
@@ -158,6 +170,17 @@ class Unlabelled:
         if not self.skip:
             raise BadInputError(f"{counted}, first {self.first}: leave them out with --skip-unlabelled.")
         speech.note(f"{counted}: left out")
+
+
+class Described(Protocol):
+    """Labelled rows, as far as they are spoken of."""
+
+    @property
+    def y(self) -> npt.NDArray[np.str_]:
+        """Labels; each class is among them."""
+
+    def __len__(self) -> int:
+        """How many rows there are."""
 
 
 def as_wide(matrix: Matrix, width: int) -> Matrix:

@@ -8,7 +8,7 @@ from typing import Annotated, Optional
 
 import typer
 
-DATA, LEARNING, TEXT, OUTPUT = "Data", "Learning", "Text", "Output"
+DATA, LEARNING, TEXT, STREAM, OUTPUT = "Data", "Learning", "Text", "Larger than memory", "Output"
 
 
 class Format(StrEnum):

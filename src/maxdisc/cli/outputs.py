@@ -50,6 +50,14 @@ def require_writable(
         raise BadInputError(f"{output} exists: replace it with --force, or name another output.")
 
 
+def written_since(output: Path, checkpoint: Path | None) -> bool:
+    """Whether a file is newer than the beginning of a checkpoint: what its run wrote before it was killed."""
+    begun = (
+        [] if checkpoint is None else [path.stat().st_mtime for path in checkpoint.glob("step-*.checkpoint")]
+    )
+    return bool(begun) and output.is_file() and output.stat().st_mtime >= min(begun)
+
+
 def _is_read(output: Path, data: Sequence[str], format: str | None, files: Sequence[Path]) -> bool:
     """Whether a file that exists is among those that are read."""
     from maxdisc.sources.places import SourceError, find_places

@@ -14,6 +14,7 @@ from maxdisc.cli.options import (
     DATA,
     LEARNING,
     OUTPUT,
+    STREAM,
     TEXT,
     DataArgument,
     Divergence,
@@ -32,12 +33,12 @@ from maxdisc.cli.options import (
     Structure,
     TextOption,
 )
-from maxdisc.cli.outputs import require_writable
+from maxdisc.cli.outputs import require_writable, written_since
 from maxdisc.cli.remembered import file_names
 from maxdisc.cli.speech import Speech, evidence_line, say_facts, say_json, size_of
 
 if TYPE_CHECKING:
-    from maxdisc.cli.labelled import LabelledRows
+    from maxdisc.cli.labelled import Described, LabelledRows
     from maxdisc.sources import Roles
 
 
@@ -162,6 +163,28 @@ def fit(
             rich_help_panel=OUTPUT,
         ),
     ] = True,
+    stream: Annotated[
+        bool,
+        typer.Option(
+            "--stream",
+            help="Read the rows several times, and never hold them all.",
+            rich_help_panel=STREAM,
+        ),
+    ] = False,
+    checkpoint: Annotated[
+        Optional[Path],
+        typer.Option(
+            metavar="DIR", help="A folder to go on from if stopped; streams.", rich_help_panel=STREAM
+        ),
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Go on from the checkpoint, if there is one.", rich_help_panel=STREAM),
+    ] = False,
+    checkpoint_every: Annotated[
+        float,
+        typer.Option(metavar="S", min=0.0, help="Seconds between checkpoints.", rich_help_panel=STREAM),
+    ] = 30.0,
     force: ForceOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
@@ -183,6 +206,7 @@ def fit(
     """
     started = time.perf_counter()
     speech = Speech(quiet)
+    force = force or (resume and written_since(output, checkpoint))
     require_writable(output, force, data, _value(format), [Path(stop_words)] if stop_words else [])
     learning = {
         "family": family.value,
@@ -206,21 +230,36 @@ def fit(
     }
     if search:
         _require_usual(learning, scale)
+    if stream or checkpoint is not None or resume:
+        _require_streamable(learning, search, checkpoint, resume)
     from maxdisc.cli.labelled import read_labelled
     from maxdisc.sources import Dataset, guess_roles
 
     dataset = Dataset(data, format=_value(format), encoding=encoding, text_column=text, label_column=label)
     roles = guess_roles(dataset.preview(), label, text, features or (), exclude or ())
-    rows = read_labelled(dataset, roles.label, roles.text, roles.features, skip_unlabelled, speech)
+    streaming = None
+    if stream or checkpoint is not None:
+        from maxdisc.cli.streaming import Streaming
+
+        given = (dataset, roles, {"classifier": learning, "words": words}, skip_unlabelled, speech)
+        streaming = Streaming(*given, checkpoint, resume, checkpoint_every)
+    where = (roles.label, roles.text, roles.features)
+    rows: Any = streaming.look() if streaming else read_labelled(dataset, *where, skip_unlabelled, speech)
     _require_two_classes(rows, roles.label, dataset.name)
     _note_roles(roles, rows, speech)
     speech.say_notes(done=False)
-    with speech.progress(f"fitting {len(rows):,} rows"):
-        fitted = _searched(rows, roles, learning["cv"], words) if search else None
-        model = fitted.best_estimator_ if fitted else _fitted(rows, roles, learning, words)
+    fitted = None
+    if streaming is not None:
+        model = streaming.fitted()
+    else:
+        with speech.progress(f"fitting {len(rows):,} rows"):
+            fitted = _searched(rows, roles, learning["cv"], words) if search else None
+            model = fitted.best_estimator_ if fitted else _fitted(rows, roles, learning, words)
     from maxdisc.artifact import save
 
     save(model, output, moments=moments, about=_about(roles, rows, dataset.formats))
+    if streaming is not None:
+        streaming.finish()
     speech.say_notes()
     facts = _facts(model, roles, rows, output, time.perf_counter() - started)
     if fitted:
@@ -236,7 +275,7 @@ def fit(
     say_json(facts) if json else _show(facts)
 
 
-def _require_two_classes(rows: LabelledRows, column: str, source: str) -> None:
+def _require_two_classes(rows: Described, column: str, source: str) -> None:
     classes = set(rows.y.tolist())
     if len(classes) < 2:
         only = ", ".join(map(repr, classes))
@@ -260,6 +299,24 @@ def _fitted(rows: LabelledRows, roles: Roles, learning: dict[str, Any], words: d
         return model.fit(rows.X, rows.y)
 
 
+def _require_streamable(
+    learning: dict[str, Any], search: bool, checkpoint: Path | None, resume: bool
+) -> None:
+    """Raise ``BadInputError`` for what needs the rows in memory; folds go by a hash of the row."""
+    if resume and checkpoint is None:
+        raise BadInputError("--resume goes on from a checkpoint: name its folder with --checkpoint.")
+    if search:
+        raise BadInputError("--search needs the rows in memory: leave it out, or --stream and --checkpoint.")
+    if learning["structure"] == "joint" and learning["evidence"] == "refined":
+        raise BadInputError("--evidence refined of joint densities needs the rows in memory: use calibrated.")
+    if learning["structure"] == "joint" and checkpoint is not None:
+        raise BadInputError("--checkpoint keeps no sums of joint densities: leave it out, and use --stream.")
+    folds = learning["cv"]
+    if folds != "hash" and not (isinstance(folds, int) and folds >= 2):
+        raise BadInputError(f"--stream takes --folds hash or a number of folds, got {folds}.")
+    learning["cv"] = "hash" if folds == 5 else folds
+
+
 def _require_usual(learning: dict[str, Any], scale: Scale) -> None:
     """Raise ``BadInputError`` where something is given that a search chooses itself."""
     from maxdisc import MaxDiscClassifier
@@ -280,7 +337,7 @@ def _searched(rows: LabelledRows, roles: Roles, cv: Any, words: dict[str, Any]) 
         return MaxDiscSearchCV(vectorizer=vectorizer, cv=cv).fit(rows.X, rows.y)
 
 
-def _about(roles: Roles, rows: LabelledRows, formats: dict[str, str]) -> dict[str, Any]:
+def _about(roles: Roles, rows: Described, formats: dict[str, str]) -> dict[str, Any]:
     """What the model file remembers of its data: names of files, but not where they were."""
     about: dict[str, Any] = {
         "label": roles.label,
@@ -293,7 +350,7 @@ def _about(roles: Roles, rows: LabelledRows, formats: dict[str, str]) -> dict[st
     return about
 
 
-def _facts(model: Any, roles: Roles, rows: LabelledRows, output: Path, seconds: float) -> dict[str, Any]:
+def _facts(model: Any, roles: Roles, rows: Described, output: Path, seconds: float) -> dict[str, Any]:
     from maxdisc.evidence import Evidence as Weighed
     from maxdisc.fitted import FittedModel
 
@@ -362,7 +419,7 @@ def _show(facts: dict[str, Any]) -> None:
     say_facts(lines)
 
 
-def _note_roles(roles: Roles, rows: LabelledRows, speech: Speech) -> None:
+def _note_roles(roles: Roles, rows: Described, speech: Speech) -> None:
     """Show what was guessed, and what was left out."""
     if roles.guessed:
         parts = [f"label: {roles.label} ({len(set(rows.y.tolist()))} classes)"]

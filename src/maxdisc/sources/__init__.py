@@ -11,7 +11,7 @@ try:
 except ImportError as error:
     raise ImportError("reading files needs pyarrow: pip install 'maxdisc[cli]'") from error
 
-from maxdisc.sources.batches import Batch, joined
+from maxdisc.sources.batches import Batch, joined, recut
 from maxdisc.sources.dataset import Dataset
 from maxdisc.sources.places import FORMATS, SourceError
 from maxdisc.sources.roles import Roles, guess_roles, matching, nearest
@@ -29,4 +29,5 @@ __all__ = [
     "matching",
     "nearest",
     "open_sink",
+    "recut",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import scipy.sparse as sp
 
 from maxdisc.matrices import Matrix
@@ -102,6 +103,69 @@ class Batch:
             numbers = np.arange(self.first_row, self.first_row + len(self))
         table = self.table.filter(pa.array(kept))
         return Batch(table, self.source, self.first_row, matrix, numbers[kept])
+
+    def between(self, start: int, stop: int) -> Batch:
+        """Consecutive rows; messages call them as before."""
+        matrix = None if self.matrix is None else self.matrix[start:stop]
+        numbers = None if self.row_numbers is None else self.row_numbers[start:stop]
+        table = self.table.slice(start, stop - start)
+        return Batch(table, self.source, self.first_row + start, matrix, numbers)
+
+    def row_bytes(self) -> npt.NDArray[np.int64]:
+        """About how many bytes the cells of each row take, shape (n,)."""
+        sizes = np.full(len(self), 8 * self.table.num_columns, dtype=np.int64)
+        for column in self.table.columns:
+            if column.type in (pa.string(), pa.binary(), pa.large_string(), pa.large_binary()):
+                sizes += pc.fill_null(pc.binary_length(column), 0).to_numpy().astype(np.int64)
+        return sizes if self.matrix is None else sizes + 12 * np.diff(self.matrix.indptr)
+
+
+def recut(batches: Iterable[Batch], most_rows: int = 2**16, most_bytes: int = 2**23) -> Iterator[list[Batch]]:
+    """Runs of rows, bounded in rows and bytes, that end at places which the rows alone decide.
+
+    However the rows are shared out among files and batches, the runs are the same; so are sums over them, to
+    the last bit.
+
+    Parameters
+    ----------
+    batches : iterable of Batch
+        Rows, in order.
+    most_rows, most_bytes : int
+        How much a run may hold; a row that is larger has a run to itself.
+
+    Yields
+    ------
+    list of Batch
+        The pieces of a run, each of one file.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from maxdisc.sources import Batch, recut
+    >>> table = pa.table({"size": [1, 2, 3, 4, 5]})
+    >>> halves = [Batch(table.slice(0, 2), "a.csv", 1), Batch(table.slice(2), "b.csv", 1)]
+    >>> [[piece.where(0) for piece in run] for run in recut(halves, most_rows=3)]
+    [['a.csv row 1', 'b.csv row 1'], ['b.csv row 2']]
+    """
+    run: list[Batch] = []
+    n_rows = n_bytes = 0
+    for batch in batches:
+        ends = np.cumsum(batch.row_bytes())
+        start = 0
+        while start < len(batch):
+            before = int(ends[start - 1]) if start else 0
+            fitting = int(np.searchsorted(ends, before + most_bytes - n_bytes, side="right"))
+            stop = min(max(fitting, start), start + most_rows - n_rows, len(batch))
+            if stop == start and run:
+                yield run
+                run, n_rows, n_bytes = [], 0, 0
+                continue
+            stop = max(stop, start + 1)
+            run.append(batch.between(start, stop))
+            n_rows, n_bytes = n_rows + stop - start, n_bytes + int(ends[stop - 1]) - before
+            start = stop
+    if run:
+        yield run
 
 
 def joined(parts: Sequence[Any]) -> Any:

@@ -29,11 +29,13 @@ def _tables(file: pyarrow.parquet.ParquetFile, name: str, wanted: list[str]) -> 
     metadata = file.metadata
     size = sum(metadata.row_group(g).total_byte_size for g in range(metadata.num_row_groups))
     rows = max(1, min(_MOST_ROWS, BATCH_BYTES * metadata.num_rows // max(1, size)))
+    good = 0
     try:
         for batch in file.iter_batches(batch_size=rows, columns=wanted):
             yield pa.Table.from_batches([batch])
+            good += batch.num_rows
     except (pa.ArrowInvalid, OSError) as error:
-        raise SourceError(f"{name} is damaged: {_first_sentence(error)}") from None
+        raise SourceError(f"{name} is damaged after row {good}: {_first_sentence(error)}") from None
 
 
 def _first_sentence(error: Exception) -> str:

@@ -1,0 +1,201 @@
+"""``fit --stream``: a model from more rows than memory holds, in passes that survive a kill."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer
+from maxdisc.checkpoints import CheckpointError, Journal
+from maxdisc.cli.failures import BadInputError
+from maxdisc.cli.labelled import LabelledRows, Unlabelled, labelled_part
+from maxdisc.cli.speech import Speech
+from maxdisc.sources import Dataset, Roles, SourceError, recut
+from maxdisc.streams import LabelledStream, Seen
+
+#: What a batch may hold at most.
+MOST_ROWS, MOST_BYTES = 2**16, 2**23
+#: So many files are named one by one by a checkpoint.
+MOST_FILES = 1000
+
+#: Options that are not called as the parameters are.
+_OPTIONS = {"cv": "--folds", "ngram_range": "--ngrams"}
+
+
+class Streaming:
+    """A fit that reads its rows several times, and holds a batch of them at a time.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        The rows.
+    roles : Roles
+        Which columns are what.
+    settings : dict
+        All that the model depends on beside the rows; ``classifier`` and ``words`` are parameters of the
+        classifier and of the vectorizer.
+    skip_unlabelled : bool
+        Leave out rows without a label.
+    speech : Speech
+        Where progress and notes go.
+    checkpoint : Path, optional
+        A folder for checkpoints.
+    resume : bool
+        Go on from there.
+    every : float
+        Seconds between checkpoints.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        roles: Roles,
+        settings: dict[str, dict[str, Any]],
+        skip_unlabelled: bool,
+        speech: Speech,
+        checkpoint: Path | None,
+        resume: bool,
+        every: float,
+    ) -> None:
+        once = [place.name for place in dataset.places if place.once]
+        if once:
+            raise BadInputError(
+                f"{once[0]} can be read only once, and --stream reads several times: write it to a file."
+            )
+        for place in dataset.places:
+            if place.format == "folder" and checkpoint and _is_below(checkpoint, place.path):
+                raise BadInputError(
+                    f"{checkpoint} is among the documents of {place.name}: name another folder."
+                )
+        self.dataset, self.roles, self.settings = dataset, roles, settings
+        self.skip_unlabelled, self.speech = skip_unlabelled, speech
+        self.checkpoint, self.passes = checkpoint, 0
+        self.files = _files(dataset)
+        words = None if roles.text is None else TermFrequencyVectorizer(**settings["words"])
+        with self._resumable(begun=False):
+            journal = Journal(checkpoint, self._about(), resume, every)
+        self.stream = LabelledStream(self._batches, words, journal, list(roles.features) or None)
+
+    def _about(self) -> dict[str, str]:
+        """What the sums depend on, in words."""
+        given = {
+            "the version of maxdisc": version("maxdisc"),
+            "the column of labels": self.roles.label,
+            "the column of text": self.roles.text or "none",
+            "the list of features": _digest(list(self.roles.features)),
+            "what is done with rows without a label": "to skip" if self.skip_unlabelled else "to refuse",
+            "the encoding": self.dataset.encoding,
+            "the format": ", ".join(sorted(set(self.dataset.formats.values()))),
+        }
+        for name, value in chain.from_iterable(part.items() for part in self.settings.values()):
+            written = json.dumps(value)
+            given[_OPTIONS.get(name, f"--{name.replace('_', '-')}")] = (
+                written if len(written) <= 60 else _digest(value)
+            )
+        return given | self.files
+
+    def look(self) -> Seen:
+        """The first pass: labels, and the words of documents."""
+        with self._resumable():
+            seen = self.stream.look()
+        unlabelled = Unlabelled(self.roles.label, self.skip_unlabelled)
+        unlabelled.count = seen.left_out
+        unlabelled.settle(self.dataset.name, seen.n_rows + seen.left_out, self.speech)
+        return seen
+
+    def fitted(self) -> Any:
+        """The passes that follow, and the model they make."""
+        with self._resumable():
+            classifier = self.stream.fit(MaxDiscClassifier(**self.settings["classifier"]))
+        if self.stream.vectorizer is None:
+            return classifier
+        from sklearn.pipeline import Pipeline
+
+        return Pipeline([("vectorizer", self.stream.vectorizer), ("classifier", classifier)])
+
+    def finish(self) -> None:
+        """The model is written: nothing is left to go on from."""
+        self.stream.journal.clear()
+
+    def _batches(self, done: int) -> Iterator[LabelledRows]:
+        """A pass over the rows that have a label, without those of the first batches."""
+        self._require_unchanged()
+        self.passes += 1
+        roles, unlabelled, n_rows = self.roles, Unlabelled(self.roles.label, self.skip_unlabelled), 0
+        columns = [roles.label, *([roles.text] if roles.text else roles.features)]
+        with self.speech.progress(f"reading, pass {self.passes}", self.dataset.total_bytes) as tell:
+            runs = recut(self.dataset.batches(columns), MOST_ROWS, MOST_BYTES)
+            for run in islice(runs, done, None):
+                part = LabelledRows.joined(
+                    [labelled_part(piece, unlabelled, roles.text, roles.features) for piece in run]
+                )
+                if unlabelled.count and not self.skip_unlabelled:
+                    raise BadInputError(
+                        f"{unlabelled.first} has no label in column {roles.label!r}: leave such rows "
+                        "out with --skip-unlabelled."
+                    )
+                if roles.text is None and roles.features:
+                    # Missing cells are NaN there.
+                    X = np.column_stack([column.to_numpy() for column in part.X.columns])
+                    part = replace(part, X=X)
+                n_rows += sum(map(len, run))
+                tell(n_rows, self.dataset.done_bytes)
+                yield part
+        self._require_unchanged()
+
+    # ------------------------------------------------------------------ what may happen meanwhile
+
+    def _require_unchanged(self) -> None:
+        now = _files(self.dataset)
+        changed = [name for name, size in self.files.items() if now.get(name) != size]
+        if changed:
+            raise SourceError(f"{changed[0]} has changed while it was read: begin again.")
+
+    @contextmanager
+    def _resumable(self, begun: bool = True) -> Iterator[None]:
+        """Whoever is stopped is told how to go on."""
+        again = f"the same command with --resume goes on from {self.checkpoint}"
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"stopped: {again}." if self.checkpoint else "stopped.") from None
+        except CheckpointError as error:
+            raise BadInputError(f"{str(error)[:-1]}: {again}." if begun else str(error)) from None
+
+
+def _files(dataset: Dataset) -> dict[str, str]:
+    """The size and the time of every file, in words."""
+    found: dict[str, str] = {}
+    rest = hashlib.sha256()
+    for path in chain.from_iterable(_below(place.path) for place in dataset.places if place.path is not None):
+        status = path.stat()
+        told = f"{status.st_size} bytes of {datetime.fromtimestamp(status.st_mtime, UTC).isoformat()}"
+        if len(found) < MOST_FILES:
+            found[str(path.absolute())] = told
+        else:
+            rest.update(
+                f"{path.absolute()}\0{status.st_size}\0{status.st_mtime_ns}\n".encode(errors="replace")
+            )
+    return found | {"the other files": rest.hexdigest()[:16]}
+
+
+def _is_below(path: Path, folder: Path | None) -> bool:
+    return folder is not None and path.resolve().is_relative_to(folder.resolve())
+
+
+def _below(path: Path) -> Sequence[Path]:
+    return sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+
+
+def _digest(value: Any) -> str:
+    return f"that of {hashlib.sha256(json.dumps(value, default=str).encode()).hexdigest()[:16]}"

@@ -1,0 +1,275 @@
+"""A model from a stream of labelled batches: labels and words in a first pass, sums in a second.
+
+Only a batch, the words, the sums and a sample of the rows are in memory at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from maxdisc.checkpoints import Journal, StreamEngine
+from maxdisc.classifier import MaxDiscClassifier
+from maxdisc.matrices import Matrix, is_sparse
+from maxdisc.partitions import Job, Looks, PartitionedRows, Summand
+from maxdisc.rows import ArrayRows, BatchRows, Rows
+from maxdisc.text import TermFrequencyVectorizer
+
+#: So many batches are looked through for words before what was found is added up.
+SEGMENT = 32
+#: More labels than this are names or numbers of rows.
+MOST_CLASSES = 2**16
+
+
+class LabelledBatch(Protocol):
+    """Some rows of a stream."""
+
+    @property
+    def X(self) -> Any:  # noqa: N802  # as everywhere
+        """Documents, or a matrix."""
+
+    @property
+    def y(self) -> npt.NDArray[Any]:
+        """Their labels, shape (n,)."""
+
+    @property
+    def left_out(self) -> int:
+        """How many rows came with them that take no part."""
+
+    def located(self) -> AbstractContextManager[None]:
+        """Within it, errors that speak of a row of ``X`` say where that came from."""
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """A batch of which no more is known.
+
+    Parameters
+    ----------
+    X : list of str or matrix of shape (n, D)
+        Rows.
+    y : ndarray of shape (n,)
+        Labels.
+    left_out : int
+        How many rows came with them that take no part.
+    """
+
+    X: Any
+    y: npt.NDArray[Any]
+    left_out: int = 0
+
+    def located(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What a first pass finds beside words; that of two parts adds.
+
+    Parameters
+    ----------
+    labels : list
+        Each label, sorted.
+    n_rows, left_out : int
+        How many rows there are, and how many take no part.
+    width : int
+        How many columns they have; -1 for documents.
+    sparse : bool
+        Whether they are sparse.
+    least : float
+        The least value of sparse ones, or 0.
+    """
+
+    labels: list[Any]
+    n_rows: int
+    left_out: int
+    width: int
+    sparse: bool
+    least: float
+
+    @classmethod
+    def at(cls, batch: LabelledBatch) -> Seen:
+        """One batch."""
+        X, labels = batch.X, np.unique(batch.y).tolist()
+        if isinstance(X, list):
+            return cls(labels, len(X), batch.left_out, -1, True, 0.0)
+        least = float(X.data.min(initial=0.0)) if is_sparse(X) else 0.0
+        return cls(labels, X.shape[0], batch.left_out, X.shape[1], is_sparse(X), least)
+
+    def __add__(self, other: Seen) -> Seen:
+        if self.width != other.width and not (self.sparse and other.sparse):
+            raise ValueError(f"some batches have {self.width} columns, others {other.width}.")
+        labels = sorted({*self.labels, *other.labels})
+        if len(labels) > MOST_CLASSES:
+            raise ValueError(f"there are more than {MOST_CLASSES:,} different labels: are they classes?")
+        return Seen(
+            labels,
+            self.n_rows + other.n_rows,
+            self.left_out + other.left_out,
+            max(self.width, other.width),
+            self.sparse and other.sparse,
+            min(self.least, other.least),
+        )
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    @property
+    def y(self) -> npt.NDArray[Any]:
+        """Each class once, sorted."""
+        return np.array(self.labels)
+
+
+class LabelledStream:
+    """Labelled batches that can be read again and again.
+
+    Parameters
+    ----------
+    batches : callable
+        From a number to the batches of a new pass, without so many of the first: pairs of X and y, or
+        :class:`LabelledBatch`. Where a journal keeps sums, every pass has the same batches.
+    vectorizer : TermFrequencyVectorizer, optional
+        For documents; its vocabulary is learnt in the first pass.
+    journal : Journal, optional
+        Where sums are kept, so that they can be taken up again.
+    names : sequence of str, optional
+        Names of the columns.
+
+    Examples
+    --------
+    >>> from itertools import islice
+    >>> from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer
+    >>> from maxdisc.streams import LabelledStream
+    >>> def read():
+    ...     for number in range(20):
+    ...         yield [f"the moon {number}", f"the goal {number}"], ["space", "hockey"]
+    >>> words = TermFrequencyVectorizer()
+    >>> stream = LabelledStream(lambda done: islice(read(), done, None), words)
+    >>> model = stream.fit(MaxDiscClassifier(cv="hash"))
+    >>> print(model.predict(words.transform(["to the moon"])))
+    ['space']
+    """
+
+    def __init__(
+        self,
+        batches: Callable[[int], Iterator[Any]],
+        vectorizer: TermFrequencyVectorizer | None = None,
+        journal: Journal | None = None,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        self.batches, self.vectorizer, self.names = batches, vectorizer, names
+        self.journal = Journal(None, {}) if journal is None else journal
+        self.journal.allow(Seen)
+        self._seen: Seen | None = None
+
+    def look(self) -> Seen:
+        """The first pass: labels, and the words of documents."""
+        if self._seen is None:
+            seen, *terms = self.journal.added(self._looks)
+            if self.vectorizer is not None:
+                self.vectorizer.fit_totals(terms[0])
+                seen = replace(seen, width=len(self.vectorizer.terms_))
+            self._seen = seen
+        return self._seen
+
+    def fit(self, classifier: MaxDiscClassifier) -> MaxDiscClassifier:
+        """Fit a classifier, by one more pass where evidence is calibrated; folds go by a hash of the row.
+
+        Parameters
+        ----------
+        classifier : MaxDiscClassifier
+            With ``cv="hash"`` or a number of folds. Sums of joint densities are not kept in the journal.
+
+        Returns
+        -------
+        MaxDiscClassifier
+            The same, fitted: the model that it would be with all rows in memory.
+        """
+        seen = self.look()
+        example: Matrix = np.zeros((1, seen.width))
+        if seen.sparse:
+            example = sp.csr_array(([seen.least], ([0], [0])), shape=example.shape)
+        rows: Rows = PartitionedRows(self, self._rows_of, len(seen.labels), Looks(example, seen.n_rows))
+        if classifier.structure != "independent":
+            # They ask for sums in the middle of others.
+            rows = BatchRows(self._arrays, len(seen.labels), self.names)
+        classifier.fit_rows(rows, seen.y)
+        if self.names is not None and self.vectorizer is None:
+            classifier.feature_names_in_ = np.array(self.names, dtype=object)
+        return classifier
+
+    def added(self, job: Job[Summand]) -> list[Summand]:
+        """Run a job on every batch, one after the other: a stream is an engine of one process."""
+
+        def located(batch: LabelledBatch) -> list[Summand]:
+            with batch.located():
+                return job(batch)
+
+        return StreamEngine(self._labelled, self.journal).added(located)
+
+    def _labelled(self, done: int) -> Iterator[LabelledBatch]:
+        for batch in self.batches(done):
+            yield Labelled(batch[0], np.asarray(batch[1])) if isinstance(batch, tuple) else batch
+
+    def _looks(self, done: int) -> Generator[tuple[int, list[Any]], None, None]:
+        """What the first pass adds up, some batches at a time."""
+        batches = self._labelled(done)
+        for first in batches:
+            segment = _Segment(chain([first], islice(batches, SEGMENT - 1)))
+            terms = [] if self.vectorizer is None else [self.vectorizer.totals(segment.documents())]
+            count, seen = segment.looked()
+            yield count, [*seen, *terms]
+
+    def _rows_of(self, batch: LabelledBatch) -> ArrayRows:
+        seen = self.look()
+        classes, y = seen.y, batch.y
+        codes = np.searchsorted(classes, y)
+        if not (classes[np.minimum(codes, len(classes) - 1)] == y).all():
+            raise ValueError("the rows have changed: they have labels that the first pass did not find.")
+        return ArrayRows(self._matrix(batch.X, seen.width), codes, len(classes), names=self.names)
+
+    def _matrix(self, X: Any, width: int) -> Matrix:
+        if self.vectorizer is not None:
+            return self.vectorizer.transform(X)
+        if is_sparse(X):
+            X = sp.csr_array(X)
+            return sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
+        return X
+
+    def _arrays(self) -> Iterator[tuple[Matrix, npt.NDArray[Any]]]:
+        for batch in self._labelled(0):
+            with batch.located():
+                rows = self._rows_of(batch)
+            yield rows.X, rows.labels
+
+
+class _Segment:
+    """Some batches of the first pass, looked at while they pass by."""
+
+    def __init__(self, batches: Iterator[LabelledBatch]) -> None:
+        self._batches = batches
+        self._count, self._seen = 0, list[Seen]()
+
+    def documents(self) -> Iterator[str]:
+        for batch in self._passing():
+            yield from batch.X
+
+    def _passing(self) -> Iterator[LabelledBatch]:
+        for batch in self._batches:
+            self._count += 1
+            seen = Seen.at(batch)
+            self._seen = [self._seen[0] + seen] if self._seen else [seen]
+            yield batch
+
+    def looked(self) -> tuple[int, list[Seen]]:
+        """How many batches there are, and what was seen of them all."""
+        for _ in self._passing():
+            pass
+        return self._count, self._seen
