@@ -91,7 +91,7 @@ PEERS = {
     "partitions": {"held_out", "rows"},
     "vocabulary": {"words"},
     "evidence": {"selection"},
-    "averaging": {"decision", "joint"},
+    "averaging": {"joint"},
     "classifier": {"folds", "parameters"},
     "discriminative": {"parameters"},
     "sparse_folds": {"selection"},

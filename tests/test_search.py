@@ -14,9 +14,6 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxdisc import MaxDiscClassifier, MaxDiscSearchCV, TermFrequencyVectorizer
-from maxdisc.artifact import load, save
-from maxdisc.averaged_folds import weights_of
-from maxdisc.averaging import AveragedDecision
 from maxdisc.scaling import CountScaler
 from maxdisc.search import FOR_TABLES, FOR_TEXT
 
@@ -278,47 +275,3 @@ def test_scikit_learn_has_no_complaints(estimator, check):
 @parametrize_with_checks([MaxDiscSearchCV()], expected_failed_checks=not_equal)
 def test_scikit_learn_has_no_complaints_about_the_usual_search(estimator, check):
     check(estimator)
-
-
-def measurements(seed, n=90, d=25):
-    """Classes that differ in their means, and one of them in its spread."""
-    rng = np.random.default_rng(seed)
-    y = np.arange(n) % 3
-    gaps = 0.8 * rng.normal(size=(3, d)) * (np.arange(d) < 8)
-    return rng.normal(size=(n, d)) * np.where(y[:, None] == 1, 1.6, 1.0) + gaps[y], y
-
-
-@pytest.mark.parametrize("seed", [1, 3])
-def test_independent_and_joint_densities_are_averaged(seed, tmp_path):
-    X, y = measurements(seed)
-    search = MaxDiscSearchCV(random_state=0).fit(X, y)
-    single, joint = (MaxDiscClassifier(random_state=0, **given).fit(X, y) for given in FOR_TABLES)
-    weights, losses = np.array(search.cv_results_["weight"]), np.array(search.cv_results_["log_loss"])
-    np.testing.assert_allclose(weights, weights_of(losses, len(X)))
-    assert (weights > 0).all()
-    scores = sum(w * one.predict_joint_log_proba(X) for w, one in zip(weights, (single, joint), strict=True))
-    log_p = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
-    np.testing.assert_allclose(search.predict_log_proba(X), log_p, atol=1e-9)
-    model = search.best_classifier_
-    assert isinstance(model.decision_, AveragedDecision)
-    assert model.n_selected_ == len(model.decision_.columns)
-    np.testing.assert_array_equal(model.ranking_[: model.n_selected_], model.decision_.columns)
-    np.testing.assert_array_equal(np.sort(model.ranking_), np.arange(X.shape[1]))
-    assert model.evidence_.weights.sum() == pytest.approx(1.0)
-    assert -search.best_score_ == pytest.approx(weights @ losses)
-    np.testing.assert_allclose(search.explain(X[:9]).total, model.predict_joint_log_proba(X[:9]))
-    save(model, tmp_path / "average.maxdisc")
-    np.testing.assert_array_equal(load(tmp_path / "average.maxdisc").predict_proba(X), model.predict_proba(X))
-    # A missing cell at prediction, and a search whose rows have some, still give probabilities.
-    X[0, 0] = np.nan
-    assert np.isfinite(search.predict_proba(X)).all()
-    assert sorted(MaxDiscSearchCV(random_state=0).fit(X, y).cv_results_["weight"]) == [0.0, 1.0]
-
-
-def test_a_model_that_is_much_better_stays_alone():
-    X, y = measurements(0)
-    search = MaxDiscSearchCV(random_state=0).fit(X, y)
-    assert search.cv_results_["weight"] == [1.0, 0.0]
-    assert search.best_params_ == FOR_TABLES[0]
-    other = MaxDiscClassifier(random_state=0, **FOR_TABLES[0]).fit(X, y)
-    np.testing.assert_array_equal(search.predict_proba(X), other.predict_proba(X))

@@ -8,7 +8,6 @@ from functools import cached_property
 
 import numpy as np
 
-from maxdisc.decision import LinearDecision
 from maxdisc.joint import JointDecision, LogTransform
 from maxdisc.matrices import Booleans, Floats, Integers, Matrix, blocks, is_sparse
 
@@ -16,9 +15,6 @@ from maxdisc.matrices import Booleans, Floats, Integers, Matrix, blocks, is_spar
 @dataclass(frozen=True, eq=False)
 class LinearForm:
     """Scores linear in ``z = (t(x) - origin) * rate``: ``weights z + baseline``, summed over features.
-
-    Where there are squares, ``squares z^2`` is added: independent Gaussian features have variances of their
-    own in each class.
 
     Parameters
     ----------
@@ -30,8 +26,6 @@ class LinearForm:
         What a feature adds to the score of each class.
     unit : ndarray of shape (K,), optional
         Of the :class:`maxdisc.joint.LogTransform`; without it features are taken as they are.
-    squares : ndarray of shape (C, K), optional
-        What the square of a feature adds.
 
     Examples
     --------
@@ -48,29 +42,6 @@ class LinearForm:
     weights: Floats
     baseline: Floats
     unit: Floats | None = None
-    squares: Floats | None = None
-
-    @classmethod
-    def of(cls, decision: LinearDecision) -> LinearForm:
-        """What the features of a Gaussian decision add; its log prior is left out."""
-        weights, squares = decision.weights
-        rate = np.ones(len(decision.columns))
-        return cls(decision.columns, decision.origin, rate, weights, -decision.baseline, squares=squares)
-
-    def times(self, share: float) -> LinearForm:
-        """The same scores, multiplied."""
-        squares = None if self.squares is None else share * self.squares
-        return replace(self, weights=share * self.weights, baseline=share * self.baseline, squares=squares)
-
-    def scores(self, z: Floats) -> Floats:
-        """What rows z (n, K) add to each class, without the baselines; shape (n, C)."""
-        linear = z @ self.weights.T
-        return linear if self.squares is None else linear + z**2 @ self.squares.T
-
-    def contributions(self, z: Floats) -> Floats:
-        """What each feature of rows z (n, K) adds, shape (n, C, K)."""
-        linear = self.weights * z[:, None] + self.baseline
-        return linear if self.squares is None else linear + self.squares * z[:, None] ** 2
 
     def standardised(self, X: Matrix) -> Floats:
         """Rows of X as z, shape (n, K); NaN for a missing cell."""
@@ -81,8 +52,7 @@ class LinearForm:
 
     def between(self, pair: Integers) -> LinearForm:
         """The form of some of the classes."""
-        squares = None if self.squares is None else self.squares[pair]
-        return replace(self, weights=self.weights[pair], baseline=self.baseline[pair], squares=squares)
+        return replace(self, weights=self.weights[pair], baseline=self.baseline[pair])
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +62,6 @@ class AveragedDecision:
     A score is ``sum_i weight_i trust_i score_i(x)`` over the models that were averaged; it is kept as the log
     prior plus what each feature adds. What belongs to no feature (how far the models trust in the prior, the
     biases of conditional models) is shared out evenly among all.
-
-    Independent Gaussian features may have a share, too: see :meth:`with_share`.
 
     A row with a missing cell is scored by the best single density, in which what is missing is integrated
     out, times its trust; the trust in the prior counts in proportion to the cells that are there. So a
@@ -190,7 +158,7 @@ class AveragedDecision:
         for rows, some, zs, whole in self._blocks(X):
             evidence = np.empty((len(whole), self.n_classes))
             if whole.any():
-                terms = [form.scores(z[whole]) for z, form in zip(zs, self.forms, strict=True)]
+                terms = [z[whole] @ form.weights.T for z, form in zip(zs, self.forms, strict=True)]
                 evidence[whole] = np.sum(terms, axis=0) + self._constant
             if not whole.all():
                 rest = some[~whole]
@@ -207,7 +175,9 @@ class AveragedDecision:
         for rows, some, zs, whole in self._blocks(X):
             here = out[rows]
             for z, form, at in zip(zs, self.forms, places, strict=True):
-                here[np.ix_(whole, np.arange(self.n_classes), at)] += form.contributions(z[whole])
+                here[np.ix_(whole, np.arange(self.n_classes), at)] += (
+                    form.weights * z[whole][:, None] + form.baseline
+                )
             if not whole.all():
                 rest, at = some[~whole], self._at(self.density.columns)
                 there = ~np.isnan(cells(rest, self.density.columns))
@@ -216,18 +186,6 @@ class AveragedDecision:
                     self.trust * self._alone.contributions(rest) + share
                 )
         return out
-
-    def with_share(self, other: LinearDecision, share: float) -> AveragedDecision:
-        """The average of these scores and those of independent Gaussian features, which get a share.
-
-        There must be forms. Rows with missing cells are scored by the density alone, as before.
-        """
-        forms = [*(form.times(1 - share) for form in self.forms), LinearForm.of(other).times(share)]
-        constant = share * (finite(other.log_prior) - finite(self.log_prior))
-        total = sum(len(form.columns) for form in forms)
-        even = [replace(form, baseline=form.baseline + constant[:, None] / total) for form in forms]
-        new = other.columns[~np.isin(other.columns, self.columns)]
-        return replace(self, columns=np.concatenate([self.columns, new]), forms=tuple(even))
 
     def _blocks(self, X: Matrix) -> Iterator[tuple[slice, Matrix, list[Floats], Booleans]]:
         """Some rows at a time: which, themselves, their z for each form, and which of them have all cells."""

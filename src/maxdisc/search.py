@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import numbers
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self, cast
 
@@ -16,12 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from maxdisc.averaged_folds import weights_of
-from maxdisc.averaging import AveragedDecision, AveragedEvidence
 from maxdisc.classifier import MaxDiscClassifier
-from maxdisc.decision import LinearDecision
-from maxdisc.evidence import Evidence
-from maxdisc.families import FAMILIES
 from maxdisc.matrices import Floats, Matrix, canonical, is_sparse
 from maxdisc.parameters import require_labels
 from maxdisc.scaling import CountScaler
@@ -47,9 +42,7 @@ class MaxDiscSearchCV(TransformerMixin, ClassifierMixin, BaseEstimator):
     Each candidate is fitted once, on all the rows; in doing so it chooses its own number of features,
     smoothing and weights of evidence on the folds, and tells the log-loss of rows that were held out. All are
     given the same folds. The one with the least held-out log-loss is kept as it is, so nothing is fitted
-    again; of candidates that are as good to half a per cent, the one named first. Where the best are
-    independent and joint densities of the same measurements, and neither is much better, their scores are
-    averaged: each weighs as its held-out log-loss says, see :func:`maxdisc.averaged_folds.weights_of`.
+    again; of candidates that are as good to half a per cent, the one named first.
 
     Parameters
     ----------
@@ -77,11 +70,11 @@ class MaxDiscSearchCV(TransformerMixin, ClassifierMixin, BaseEstimator):
     best_index_ : int
         Its place in the list.
     best_score_ : float
-        Minus its log-loss on held-out rows; of an average, the mean of its members', which it cannot exceed.
+        Minus its log-loss on held-out rows.
     cv_results_ : dict of str to list
-        ``params``, ``log_loss``, ``accuracy``, ``n_selected``, ``seconds`` and ``weight`` of each candidate
-        that was fitted. A calibrated candidate whose refined sibling is listed too is not: refined evidence
-        starts from calibrated evidence and stays with it where corrections do not pay.
+        ``params``, ``log_loss``, ``accuracy``, ``n_selected`` and ``seconds`` of each candidate that was
+        fitted. A calibrated candidate whose refined sibling is listed too is not: refined evidence starts
+        from calibrated evidence and stays with it where corrections do not pay.
     classes_ : ndarray of shape (C,)
         The labels.
 
@@ -169,13 +162,8 @@ class MaxDiscSearchCV(TransformerMixin, ClassifierMixin, BaseEstimator):
         losses = np.nan_to_num(np.array(results["log_loss"]), nan=np.inf)
         best = int(np.argmax(losses <= losses.min() * (1 + TIE) + 1e-12))
         front, classifier = fitted[best]
-        weights = np.eye(len(fitted))[best]
-        if best == int(np.argmin(losses)):
-            classifier, weights = _averaged([one for _, one in fitted], losses, best)
-        results["weight"] = weights.tolist()
         self.cv_results_, self.best_index_ = results, best
-        self.best_params_ = results["params"][best]
-        self.best_score_ = -float(weights @ np.where(weights > 0, losses, 0.0))
+        self.best_params_, self.best_score_ = results["params"][best], -float(losses[best])
         self.best_classifier_, self.classes_ = classifier, classifier.classes_
         step = front[0] if isinstance(front, tuple) else front
         name = "words" if isinstance(step, TermFrequencyVectorizer) else "scale"
@@ -261,64 +249,6 @@ class MaxDiscSearchCV(TransformerMixin, ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
         return tags
-
-
-def _averaged(
-    fitted: Sequence[MaxDiscClassifier], losses: Floats, best: int
-) -> tuple[MaxDiscClassifier, Floats]:
-    """The best classifier, or its average with one of the other kind, and the weights of all.
-
-    The log-loss of averaged scores is at most the average log-loss.
-    """
-    alone = np.eye(len(fitted))[best]
-    joint = [isinstance(one.decision_, AveragedDecision) and bool(one.decision_.forms) for one in fitted]
-    single = [_is_plain_gaussian(one) for one in fitted]
-    others = [i for i in range(len(fitted)) if (joint if single[best] else single)[i]]
-    if not (joint[best] or single[best]) or not others:
-        return fitted[best], alone
-    other = min(others, key=lambda i: losses[i])
-    first, second = (best, other) if joint[best] else (other, best)
-    one, two = fitted[first], fitted[second]
-    evidence, decision = cast(AveragedEvidence, one.evidence_), cast(AveragedDecision, one.decision_)
-    pair = weights_of(losses[[first, second]], evidence.n_rows)
-    if not pair.all():
-        return fitted[best], alone
-    share = float(pair[1])
-    mixed = decision.with_share(cast(LinearDecision, two.decision_), share)
-    average = copy.copy(one)
-    kept = np.isin(one.ranking_, mixed.columns)
-    order = np.concatenate([mixed.columns, one.ranking_[~kept]])
-    average._model_now = replace(one._model[0], order=order), mixed
-    average.n_selected_ = len(mixed.columns)
-    members = [(weight * (1 - share), trust, name) for weight, trust, name in _members(evidence)]
-    members.append((share, 1.0, f"independent, {two.n_selected_} features"))
-    members.sort(key=lambda member: -member[0])
-    average.evidence_ = replace(
-        evidence,
-        members=tuple(name for *_, name in members),
-        weights=np.array([weight for weight, *_ in members]),
-        trusts=np.array([trust for _, trust, _ in members]),
-        log_loss=float(pair @ losses[[first, second]]),
-        accuracy=float(pair @ [evidence.accuracy, cast(Evidence, two.evidence_).accuracy]),
-    )
-    weights = np.zeros(len(fitted))
-    weights[[first, second]] = pair
-    return average, weights
-
-
-def _members(evidence: AveragedEvidence) -> Iterator[tuple[float, float, str]]:
-    return zip(evidence.weights.tolist(), evidence.trusts.tolist(), evidence.members, strict=True)
-
-
-def _is_plain_gaussian(classifier: MaxDiscClassifier) -> bool:
-    """Whether these are independent Gaussian features, weighed, of rows without missing cells."""
-    decision = classifier.decision_
-    return (
-        isinstance(decision, LinearDecision)
-        and decision.family == FAMILIES["gaussian"]
-        and isinstance(classifier.evidence_, Evidence)
-        and classifier.moments_.observed is None
-    )
 
 
 def _told(candidate: dict[str, Any], evidence: str | None = None) -> dict[str, str]:

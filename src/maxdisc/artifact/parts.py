@@ -73,7 +73,6 @@ FIELDS: dict[type, dict[str, Field]] = {
         "weights": Field("CK"),
         "baseline": Field("CK"),
         "unit": Field("K", optional=True),
-        "squares": Field("CK", optional=True),
     },
     Evidence: {
         "edges": Field("E", np.int64),

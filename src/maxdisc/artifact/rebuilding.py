@@ -281,7 +281,7 @@ class Shelf:
         count = node["forms"]
         if (
             type(count) is not int
-            or not 0 <= count <= 3
+            or not 0 <= count <= 2
             or any(type(v) is not float for v in floats.values())
         ):
             raise ModelFileError(f"its average is {short(node)}, which is none.")
