@@ -109,7 +109,7 @@ def fit(
     X : dask array or dataframe of shape (N, D); of documents: series, bag or array of shape (N,)
         Blocks are dense, where NaN is a missing cell, or scipy's sparse matrices.
     y : dask array, series or bag of shape (N,)
-        Labels, in partitions like those of X; an array in memory will do where it is known how long those are.
+        Labels, in partitions like those of X; in memory, if it is known how long those are.
     sample_weight : as y, optional
         Row weights.
     classes : array-like of shape (C,), optional
@@ -128,7 +128,8 @@ def fit(
     >>> from maxdisc.adapters.dask import fit
     >>> X, y = load_iris(return_X_y=True)
     >>> here = MaxDiscClassifier(cv="hash").fit(X, y)
-    >>> there = fit(MaxDiscClassifier(cv="hash"), da.from_array(X, chunks=(40, 4)), da.from_array(y, chunks=40))
+    >>> rows, labels = da.from_array(X, chunks=(40, 4)), da.from_array(y, chunks=40)
+    >>> there = fit(MaxDiscClassifier(cv="hash"), rows, labels)
     >>> bool((there.predict(X) == here.predict(X)).all())
     True
     """
@@ -219,7 +220,7 @@ def _mapped(estimator: Any, method: str, X: Any, nothing: npt.NDArray[Any]) -> A
     _require_collection(X)
     shared = delayed((estimator, method, nothing), traverse=False)
     blocks = _blocks(X)
-    lengths = _lengths(X) or [np.nan] * len(blocks)
+    lengths: Sequence[float] = _lengths(X) or [np.nan] * len(blocks)
     parts = [
         da.from_delayed(
             delayed(_predicted)(shared, number, block), (length, *nothing.shape[1:]), meta=nothing
@@ -313,8 +314,24 @@ def connected(scheduler: str | None = None) -> Iterator[Any]:
     distributed.Client
         What runs all tasks within the block.
     """
+    try:
+        with _client_of(scheduler) as client:
+            yield client
+    except distributed.KilledWorker:
+        raise ValueError(
+            "workers of Dask died again and again, always at the same partition: give them more memory, or "
+            "make partitions smaller."
+        ) from None
+
+
+@contextmanager
+def _client_of(scheduler: str | None) -> Iterator[Any]:
     if scheduler is not None:
-        with distributed.Client(scheduler) as client:
+        try:
+            client = distributed.Client(scheduler)
+        except (OSError, ValueError) as error:
+            raise ValueError(f"there is no Dask scheduler at {scheduler}: {error}") from None
+        with client:
             yield client
         return
     # What goes wrong is raised here; workers need not tell it, too.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -55,7 +55,12 @@ class LabelledRows:
         try:
             yield
         except ValueError as error:
-            raise BadInputError(_ROW.sub(lambda found: self.where(int(found[1])), str(error))) from None
+            raise BadInputError(naming_rows(str(error), self.where)) from None
+
+
+def naming_rows(message: str, where: Callable[[int], str]) -> str:
+    """A message that names rows as ``where`` calls them."""
+    return _ROW.sub(lambda found: where(int(found[1])), message)
 
 
 @contextmanager
@@ -64,7 +69,7 @@ def located_in(batch: Batch) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        raise BadInputError(_ROW.sub(lambda found: batch.where(int(found[1])), str(error))) from None
+        raise BadInputError(naming_rows(str(error), batch.where)) from None
 
 
 def read_labelled(
@@ -104,7 +109,7 @@ def read_labelled(
                 if part.matrix is not None
                 else part.numbers(features)
             )
-            _require_short(y[kept], label, part)
+            require_short(y[kept], label, part)
             labels.append(y[kept])
             origin.append((batch.source, batch.first_row + np.flatnonzero(kept)))
             n_rows += len(batch)
@@ -114,7 +119,7 @@ def read_labelled(
     return LabelledRows(joined(parts), known, origin)
 
 
-def _require_short(labels: npt.NDArray[np.object_], column: str, batch: Batch) -> None:
+def require_short(labels: npt.NDArray[np.object_], column: str, batch: Batch) -> None:
     """Raise ``BadInputError`` for documents in place of labels: in memory each would be as long as any."""
     longest = max(range(len(labels)), key=lambda row: len(labels[row]), default=None)
     if longest is not None and len(labels[longest]) > _LONGEST_LABEL:

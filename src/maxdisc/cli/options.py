@@ -8,7 +8,7 @@ from typing import Annotated, Optional
 
 import typer
 
-DATA, LEARNING, TEXT, OUTPUT = "Data", "Learning", "Text", "Output"
+DATA, LEARNING, TEXT, WORKERS, OUTPUT = "Data", "Learning", "Text", "Workers", "Output"
 
 
 class Format(StrEnum):
@@ -75,6 +75,13 @@ class Scale(StrEnum):
     log = "log"
     frequency = "frequency"
     none = "none"
+
+
+class Engine(StrEnum):
+    """What reads the rows and adds up what is learnt from them."""
+
+    local = "local"
+    dask = "dask"
 
 
 class ReportFormat(StrEnum):

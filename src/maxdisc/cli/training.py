@@ -15,9 +15,11 @@ from maxdisc.cli.options import (
     LEARNING,
     OUTPUT,
     TEXT,
+    WORKERS,
     DataArgument,
     Divergence,
     EncodingOption,
+    Engine,
     Evidence,
     Family,
     ForceOption,
@@ -38,6 +40,7 @@ from maxdisc.cli.speech import Speech, evidence_line, say_facts, say_json, size_
 
 if TYPE_CHECKING:
     from maxdisc.cli.labelled import LabelledRows
+    from maxdisc.cli.on_dask import SeenRows
     from maxdisc.sources import Roles
 
 
@@ -162,6 +165,20 @@ def fit(
             rich_help_panel=OUTPUT,
         ),
     ] = True,
+    engine: Annotated[
+        Engine,
+        typer.Option(
+            help="dask: workers read the files; folds are then dealt by hash.", rich_help_panel=WORKERS
+        ),
+    ] = Engine.local,
+    scheduler: Annotated[
+        Optional[str],
+        typer.Option(
+            metavar="ADDRESS",
+            help="Where Dask's scheduler listens; without it, workers on this machine.",
+            rich_help_panel=WORKERS,
+        ),
+    ] = None,
     force: ForceOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
@@ -180,6 +197,8 @@ def fit(
     maxdisc fit mail/ -o mail.maxdisc   (mail/spam/1.txt, mail/ham/2.txt, ...)
 
     maxdisc fit train.csv --search -o best.maxdisc
+
+    maxdisc fit 'parts/*.parquet' --engine dask --scheduler tcp://10.0.0.5:8786 -o parts.maxdisc
     """
     started = time.perf_counter()
     speech = Speech(quiet)
@@ -206,21 +225,39 @@ def fit(
     }
     if search:
         _require_usual(learning, scale)
-    from maxdisc.cli.labelled import read_labelled
+    if scheduler is not None and engine is not Engine.dask:
+        raise BadInputError("--scheduler is of Dask: add --engine dask.")
+    if search and engine is not Engine.local:
+        raise BadInputError(f"--search needs the rows in memory: leave out --engine {engine.value}.")
     from maxdisc.sources import Dataset, guess_roles
 
     dataset = Dataset(data, format=_value(format), encoding=encoding, text_column=text, label_column=label)
     roles = guess_roles(dataset.preview(), label, text, features or (), exclude or ())
-    rows = read_labelled(dataset, roles.label, roles.text, roles.features, skip_unlabelled, speech)
-    _require_two_classes(rows, roles.label, dataset.name)
-    _note_roles(roles, rows, speech)
-    speech.say_notes(done=False)
-    with speech.progress(f"fitting {len(rows):,} rows"):
-        fitted = _searched(rows, roles, learning["cv"], words) if search else None
-        model = fitted.best_estimator_ if fitted else _fitted(rows, roles, learning, words)
+    rows: LabelledRows | SeenRows
+    fitted = None
+    if engine is Engine.dask:
+        from maxdisc.cli.on_dask import fit_on_dask
+
+        unfitted = _unfitted(roles, learning, words)
+        model, rows = fit_on_dask(unfitted, dataset, roles, scheduler, skip_unlabelled, speech)
+        formats = rows.formats
+        _note_roles(roles, rows, speech)
+    else:
+        from maxdisc.cli.labelled import read_labelled
+
+        rows = read_labelled(dataset, roles.label, roles.text, roles.features, skip_unlabelled, speech)
+        formats = dataset.formats
+        _require_two_classes(rows, roles.label, dataset.name)
+        _note_roles(roles, rows, speech)
+        speech.say_notes(done=False)
+        with speech.progress(f"fitting {len(rows):,} rows"), rows.located():
+            fitted = _searched(rows, roles, learning["cv"], words) if search else None
+            model = (
+                fitted.best_estimator_ if fitted else _unfitted(roles, learning, words).fit(rows.X, rows.y)
+            )
     from maxdisc.artifact import save
 
-    save(model, output, moments=moments, about=_about(roles, rows, dataset.formats))
+    save(model, output, moments=moments, about=_about(roles, rows, formats))
     speech.say_notes()
     facts = _facts(model, roles, rows, output, time.perf_counter() - started)
     if fitted:
@@ -245,19 +282,17 @@ def _require_two_classes(rows: LabelledRows, column: str, source: str) -> None:
         )
 
 
-def _fitted(rows: LabelledRows, roles: Roles, learning: dict[str, Any], words: dict[str, Any]) -> Any:
+def _unfitted(roles: Roles, learning: dict[str, Any], words: dict[str, Any]) -> Any:
     from sklearn.pipeline import Pipeline
 
     from maxdisc import MaxDiscClassifier
 
     classifier = MaxDiscClassifier(**learning)
-    model = classifier
-    if roles.text is not None:
-        from maxdisc.text import TermFrequencyVectorizer
+    if roles.text is None:
+        return classifier
+    from maxdisc.text import TermFrequencyVectorizer
 
-        model = Pipeline([("vectorizer", TermFrequencyVectorizer(**words)), ("classifier", classifier)])
-    with rows.located():
-        return model.fit(rows.X, rows.y)
+    return Pipeline([("vectorizer", TermFrequencyVectorizer(**words)), ("classifier", classifier)])
 
 
 def _require_usual(learning: dict[str, Any], scale: Scale) -> None:
@@ -276,11 +311,10 @@ def _searched(rows: LabelledRows, roles: Roles, cv: Any, words: dict[str, Any]) 
     from maxdisc import MaxDiscSearchCV, TermFrequencyVectorizer
 
     vectorizer = None if roles.text is None else TermFrequencyVectorizer(**words)
-    with rows.located():
-        return MaxDiscSearchCV(vectorizer=vectorizer, cv=cv).fit(rows.X, rows.y)
+    return MaxDiscSearchCV(vectorizer=vectorizer, cv=cv).fit(rows.X, rows.y)
 
 
-def _about(roles: Roles, rows: LabelledRows, formats: dict[str, str]) -> dict[str, Any]:
+def _about(roles: Roles, rows: LabelledRows | SeenRows, formats: dict[str, str]) -> dict[str, Any]:
     """What the model file remembers of its data: names of files, but not where they were."""
     about: dict[str, Any] = {
         "label": roles.label,
@@ -293,7 +327,9 @@ def _about(roles: Roles, rows: LabelledRows, formats: dict[str, str]) -> dict[st
     return about
 
 
-def _facts(model: Any, roles: Roles, rows: LabelledRows, output: Path, seconds: float) -> dict[str, Any]:
+def _facts(
+    model: Any, roles: Roles, rows: LabelledRows | SeenRows, output: Path, seconds: float
+) -> dict[str, Any]:
     from maxdisc.evidence import Evidence as Weighed
     from maxdisc.fitted import FittedModel
 
@@ -362,7 +398,7 @@ def _show(facts: dict[str, Any]) -> None:
     say_facts(lines)
 
 
-def _note_roles(roles: Roles, rows: LabelledRows, speech: Speech) -> None:
+def _note_roles(roles: Roles, rows: LabelledRows | SeenRows, speech: Speech) -> None:
     """Show what was guessed, and what was left out."""
     if roles.guessed:
         parts = [f"label: {roles.label} ({len(set(rows.y.tolist()))} classes)"]
