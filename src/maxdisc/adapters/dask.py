@@ -137,9 +137,7 @@ def fit(
     _require_collection(X)
     if (found := getattr(X, "ndim", 1)) != ndim:
         wanted = "a table of numbers" if ndim == 2 else "a column of documents, such as df['body'],"
-        raise ValueError(
-            f"this estimator takes {wanted} as X, got a {type(X).__name__} of {found} dimensions."
-        )
+        raise ValueError(f"this estimator takes {wanted} as X, got a {type(X).__name__} of shape {X.shape}.")
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None.")
     blocks = _blocks(X)
@@ -328,7 +326,7 @@ def connected(scheduler: str | None = None) -> Iterator[Any]:
 def _client_of(scheduler: str | None) -> Iterator[Any]:
     if scheduler is not None:
         try:
-            client = distributed.Client(scheduler)
+            client = distributed.Client(scheduler, timeout=10)
         except (OSError, ValueError) as error:
             raise ValueError(f"there is no Dask scheduler at {scheduler}: {error}") from None
         with client:
