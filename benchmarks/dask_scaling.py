@@ -16,10 +16,6 @@ import time
 from datetime import UTC, datetime
 from importlib.metadata import version
 
-# Before numpy is imported, here and in the workers.
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MAXDISC_NUM_THREADS"):
-    os.environ[name] = "1"
-
 import dask.array as da
 import numpy as np
 from dask import delayed
@@ -82,7 +78,7 @@ def main() -> int:
         for workers in seconds:
             with (
                 LocalCluster(
-                    workers, threads_per_worker=1, processes=True, dashboard_address=None
+                    workers, threads_per_worker=1, processes=True, dashboard_address=":0"
                 ) as cluster,
                 Client(cluster) as client,
             ):

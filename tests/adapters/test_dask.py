@@ -24,6 +24,7 @@ from sklearn.pipeline import make_pipeline
 
 from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer, load, save
 from maxdisc.cli import main
+from maxdisc.joint import Joint
 from maxdisc.partitions import PartitionedRows
 from maxdisc.rows import ArrayRows
 from maxdisc.testing import check_rows, random_data
@@ -50,7 +51,7 @@ def client():
     """Two workers, processes of their own."""
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -202,7 +203,7 @@ def test_any_scheduler_will_do(scheduler):
 def test_joint_densities_and_redundancy_come_from_the_workers_too():
     X, y = random_data("gaussian", 150, 3, 6)
     lazy = da.from_array(X, chunks=(40, 6))
-    for asked in ({"structure": "joint"}, {"redundancy": 1.0}):
+    for asked in ({"structure": Joint(transform=None), "evidence": "raw"}, {"redundancy": 1.0}):
         model = MaxDiscClassifier(cv="hash", **asked)
         found, due = fit(clone(model), lazy, y), clone(model).fit(X, y)
         assert found.n_selected_ == due.n_selected_
@@ -366,7 +367,7 @@ def bad_input():
         ),
         "no y": (model, lazy, None, {}, "the target y is None"),
         "no label": (model, lazy, gap, {}, "partition 1: y has no label .* row 5"),
-        "no labels": (model, lazy, none, {}, "partition 0: y has no label"),
+        "no labels": (model, lazy, none, {}, "partition .: y has no label"),
         "unknown label": (model, lazy, labels, {"classes": ["ham", "spam"]}, "classes given: 'offer'"),
         "unsorted": (model, lazy, labels, {"classes": LABELS[::-1]}, "classes must be labels in sorted"),
         "numbers": (model, lazy, halved, {}, "Unknown label type: continuous"),
@@ -375,9 +376,16 @@ def bad_input():
         "negative": (model, lazy, labels, {"sample_weight": debts}, "partition .: weights must be 30 fin"),
         "no rows": (model, lazy[:0], labels[:0], {}, "there are no rows"),
         "infinite": (model, endless, labels, {}, "partition 2: .*column 3"),
-        "text in X": (model, frame[["a", "b"]], frame["y"], {}, "partition 0: column 'b' holds text"),
+        "text in X": (model, frame[["a", "b"]], frame["y"], {}, "partition .: column 'b' holds text"),
         "a frame of text": (text, frame[["b"]], frame["y"], {}, "takes a column of documents"),
-        "documents": (model, frame["b"], frame["y"], {}, "takes a table of numbers as X, got a Series"),
+        "documents": (
+            model,
+            frame["b"],
+            frame["y"],
+            {},
+            "takes a table of numbers as X, got Series with 1 axes",
+        ),
+        "a bag": (model, documents, two, {}, "takes a table of numbers as X, got Bag with 1 axes"),
         "no document": (text, documents, two, {}, "partition 0: document 1 is None"),
         "holdout": (MaxDiscClassifier(cv="holdout"), lazy, labels, {}, "takes cv='hash' or a number"),
         "in memory": (model, X, y, {}, "X must be a dask array, dataframe, series or bag, got ndarray"),
@@ -531,7 +539,7 @@ def test_the_command_refuses_what_it_cannot_do(client, command, tmp_path):
     svm = tmp_path / "rows.svm"
     svm.write_text("1 3:0.5 9:2\n0 1:1\n")
     for arguments, message in (
-        ([bad, "--label", "kind", *at], "1 of 5 rows .*, first .*bad.csv row 2: .*--skip-unlabelled"),
+        ([bad, *only, *at], "1 of 5 rows .*, first .*bad.csv row 2: .*--skip-unlabelled"),
         ([bad, *only, "--skip-unlabelled", *at], "bad.csv row 5, column 'a': 'five' is not a number"),
         ([one, "--label", "kind", *at], "has only one class, 'x'"),
         ([svm, *at], "svmlight is read into memory"),

@@ -137,7 +137,7 @@ def fit(
     _require_collection(X)
     if (found := getattr(X, "ndim", 1)) != ndim:
         wanted = "a table of numbers" if ndim == 2 else "a column of documents, such as df['body'],"
-        raise ValueError(f"this estimator takes {wanted} as X, got a {type(X).__name__} of shape {X.shape}.")
+        raise ValueError(f"this estimator takes {wanted} as X, got {type(X).__name__} with {found} axes.")
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None.")
     blocks = _blocks(X)
@@ -335,7 +335,7 @@ def _client_of(scheduler: str | None) -> Iterator[Any]:
     # What goes wrong is raised here; workers need not tell it, too.
     with (
         distributed.LocalCluster(
-            threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=logging.CRITICAL
+            threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=logging.CRITICAL
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
