@@ -1,4 +1,4 @@
-"""Two Dask workers beside one, on rows that the workers generate: the ratio, and whether the models are equal.
+"""Two Dask workers beside one, on rows that they generate: the ratio, and whether the models are equal.
 
 Run with ``make bench-dask``. Workers are processes of one thread each; times are best of several, the two
 numbers of workers in turn, with workers that have been warmed up. Prints a table; with ``--json FILE`` also
