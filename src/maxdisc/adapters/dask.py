@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -339,4 +340,12 @@ def _client_of(scheduler: str | None) -> Iterator[Any]:
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
+        client.register_plugin(_Undisturbed())
         yield client
+
+
+class _Undisturbed(distributed.WorkerPlugin):  # type: ignore[misc]
+    """Ctrl-C reaches all processes of a terminal, but is for the one that started the workers: it ends them."""
+
+    def setup(self, worker: Any) -> None:  # noqa: ARG002  # as Dask calls it
+        signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -122,6 +123,8 @@ def fit_on_dask(
     columns = [roles.text] if roles.text else list(roles.features)
     names = None if roles.text else np.array(columns, dtype=object)
     labels, rows = (DaskEngine(files, _Reading(roles, some, dataset.encoding)) for some in ((), columns))
+    # A failure is one line, also where connections are cut in the middle.
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     with speech.progress("fitting on Dask"), connected(scheduler):
         (seen,) = labels.added(partial(_seen, column=roles.label))
         unlabelled = Unlabelled(roles.label, skip_unlabelled)
