@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -333,19 +334,26 @@ def _client_of(scheduler: str | None) -> Iterator[Any]:
         with client:
             yield client
         return
-    # What goes wrong is raised here; workers need not tell it, too.
-    with (
-        distributed.LocalCluster(
+    with _without_interruption():
+        # What goes wrong is raised here; workers need not tell it, too.
+        cluster = distributed.LocalCluster(
             threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=logging.CRITICAL
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        client.register_plugin(_Undisturbed())
+        )
+    with cluster, distributed.Client(cluster) as client:
         yield client
 
 
-class _Undisturbed(distributed.WorkerPlugin):  # type: ignore[misc]
-    """Ctrl-C reaches all processes of a terminal, but is for the one that started the workers: it ends them."""
+@contextmanager
+def _without_interruption() -> Iterator[None]:
+    """Ctrl-C is passed over: in the block, and for ever by processes that are started there.
 
-    def setup(self, worker: Any) -> None:  # noqa: ARG002  # as Dask calls it
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    It reaches all processes of a terminal, but is for the one that started the workers, and ends them.
+    """
+    if threading.current_thread() is not threading.main_thread():  # no other may say so
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before or signal.SIG_DFL)

@@ -123,8 +123,8 @@ def fit_on_dask(
     columns = [roles.text] if roles.text else list(roles.features)
     names = None if roles.text else np.array(columns, dtype=object)
     labels, rows = (DaskEngine(files, _Reading(roles, some, dataset.encoding)) for some in ((), columns))
-    # A failure is one line, also where connections are cut in the middle.
-    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
+    # A failure is one line, also where it cuts connections; the threads behind them outlive this function.
+    logging.disable(logging.CRITICAL)
     with speech.progress("fitting on Dask"), connected(scheduler):
         (seen,) = labels.added(partial(_seen, column=roles.label))
         unlabelled = Unlabelled(roles.label, skip_unlabelled)
@@ -135,7 +135,9 @@ def fit_on_dask(
                 f"column {roles.label!r} of {dataset.name} has only one class, {seen.y.tolist()[0]!r}: a "
                 "classifier needs two or more."
             )
-        return fit_labelled(model, rows, seen.y, names), seen
+        fit_labelled(model, rows, seen.y, names)
+    logging.disable(logging.NOTSET)
+    return model, seen
 
 
 def _seen(part: Labelled, column: str) -> list[SeenRows]:
