@@ -63,6 +63,7 @@ LAYERS = {
     "ranking": 7,
     "odds": 7,
     "curves": 7,
+    "adapters": 8,
     "datasets": 8,
     "plots": 8,
     "report": 8,
@@ -118,6 +119,7 @@ ESTIMATORS = FOUNDATION | {"sklearn"}
 OPTIONAL: dict[str, set[str]] = {
     "kernels": {"numba"},
     "artifact": {"safetensors"},
+    "adapters": {"dask", "distributed"},
     "plots": {"matplotlib"},
     "sources": {"pyarrow"},
     "cli": {"rich", "typer"},

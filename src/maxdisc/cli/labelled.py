@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -65,7 +65,12 @@ class LabelledRows:
         try:
             yield
         except ValueError as error:
-            raise BadInputError(_ROW.sub(lambda found: self.where(int(found[1])), str(error))) from None
+            raise BadInputError(naming_rows(str(error), self.where)) from None
+
+
+def naming_rows(message: str, where: Callable[[int], str]) -> str:
+    """A message that names rows as ``where`` calls them."""
+    return _ROW.sub(lambda found: where(int(found[1])), message)
 
 
 @contextmanager
@@ -74,7 +79,7 @@ def located_in(batch: Batch) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        raise BadInputError(_ROW.sub(lambda found: batch.where(int(found[1])), str(error))) from None
+        raise BadInputError(naming_rows(str(error), batch.where)) from None
 
 
 def read_labelled(
@@ -116,7 +121,7 @@ def labelled_part(
     """The rows of a batch that have a label; the others are counted."""
     y, kept = unlabelled.sorted_out(batch)
     part = batch if kept.all() else batch.rows(kept)
-    _require_short(y[kept], unlabelled.column, part)
+    require_short(y[kept], unlabelled.column, part)
     X = part.texts(text) if text else part.matrix
     return LabelledRows(
         part.numbers(features) if X is None else X,
@@ -126,7 +131,7 @@ def labelled_part(
     )
 
 
-def _require_short(labels: npt.NDArray[np.object_], column: str, batch: Batch) -> None:
+def require_short(labels: npt.NDArray[np.object_], column: str, batch: Batch) -> None:
     """Raise ``BadInputError`` for documents in place of labels: in memory each would be as long as any."""
     if max(map(len, labels), default=0) > _LONGEST_LABEL:
         longest = max(range(len(labels)), key=lambda row: len(labels[row]))

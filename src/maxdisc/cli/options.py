@@ -8,7 +8,8 @@ from typing import Annotated, Optional
 
 import typer
 
-DATA, LEARNING, TEXT, STREAM, OUTPUT = "Data", "Learning", "Text", "Larger than memory", "Output"
+DATA, LEARNING, TEXT, OUTPUT = "Data", "Learning", "Text", "Output"
+STREAM, WORKERS = "Larger than memory", "Workers"
 
 
 class Format(StrEnum):
@@ -76,6 +77,13 @@ class Scale(StrEnum):
     log = "log"
     frequency = "frequency"
     none = "none"
+
+
+class Engine(StrEnum):
+    """What reads the rows and adds up what is learnt from them."""
+
+    local = "local"
+    dask = "dask"
 
 
 class ReportFormat(StrEnum):

@@ -16,9 +16,11 @@ from maxdisc.cli.options import (
     OUTPUT,
     STREAM,
     TEXT,
+    WORKERS,
     DataArgument,
     Divergence,
     EncodingOption,
+    Engine,
     Evidence,
     Family,
     ForceOption,
@@ -185,6 +187,28 @@ def fit(
         float,
         typer.Option(metavar="S", min=0.0, help="Seconds between checkpoints.", rich_help_panel=STREAM),
     ] = 30.0,
+    engine: Annotated[
+        Engine,
+        typer.Option(
+            help="dask, spark: workers read the files; folds are then dealt by hash.", rich_help_panel=WORKERS
+        ),
+    ] = Engine.local,
+    scheduler: Annotated[
+        Optional[str],
+        typer.Option(
+            metavar="ADDRESS",
+            help="Where Dask's scheduler listens; without it, workers on this machine.",
+            rich_help_panel=WORKERS,
+        ),
+    ] = None,
+    master: Annotated[
+        Optional[str],
+        typer.Option(
+            metavar="URL",
+            help="Where Spark runs, such as spark://host:7077; without it, on this machine.",
+            rich_help_panel=WORKERS,
+        ),
+    ] = None,
     force: ForceOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
@@ -203,6 +227,8 @@ def fit(
     maxdisc fit mail/ -o mail.maxdisc   (mail/spam/1.txt, mail/ham/2.txt, ...)
 
     maxdisc fit train.csv --search -o best.maxdisc
+
+    maxdisc fit 'parts/*.parquet' --engine dask --scheduler tcp://10.0.0.5:8786 -o parts.maxdisc
     """
     started = time.perf_counter()
     speech = Speech(quiet)
@@ -232,29 +258,40 @@ def fit(
         _require_usual(learning, scale)
     if stream or checkpoint is not None or resume:
         _require_streamable(learning, search, checkpoint, resume)
-    from maxdisc.cli.labelled import read_labelled
+    elsewhere = _Elsewhere(engine, scheduler, master)
+    if engine is not Engine.local:
+        elsewhere.require_alone(search, stream or checkpoint is not None)
+    elsewhere.require_named()
     from maxdisc.sources import Dataset, guess_roles
 
     dataset = Dataset(data, format=_value(format), encoding=encoding, text_column=text, label_column=label)
     roles = guess_roles(dataset.preview(), label, text, features or (), exclude or ())
-    streaming = None
-    if stream or checkpoint is not None:
-        from maxdisc.cli.streaming import Streaming
-
-        given = (dataset, roles, {"classifier": learning, "words": words}, skip_unlabelled, speech)
-        streaming = Streaming(*given, checkpoint, resume, checkpoint_every)
-    where = (roles.label, roles.text, roles.features)
-    rows: Any = streaming.look() if streaming else read_labelled(dataset, *where, skip_unlabelled, speech)
-    _require_two_classes(rows, roles.label, dataset.name)
-    _note_roles(roles, rows, speech)
-    speech.say_notes(done=False)
-    fitted = None
-    if streaming is not None:
-        model = streaming.fitted()
+    fitted, streaming = None, None
+    rows: Described
+    if engine is not Engine.local:
+        model, rows = elsewhere.fitted(dataset, roles, learning, words, skip_unlabelled, speech)
+        _note_roles(roles, rows, speech)
     else:
-        with speech.progress(f"fitting {len(rows):,} rows"):
-            fitted = _searched(rows, roles, learning["cv"], words) if search else None
-            model = fitted.best_estimator_ if fitted else _fitted(rows, roles, learning, words)
+        if stream or checkpoint is not None:
+            from maxdisc.cli.streaming import Streaming
+
+            settings = {"classifier": learning, "words": words}
+            streaming = Streaming(dataset, roles, settings, skip_unlabelled, speech, checkpoint, resume, checkpoint_every)
+            rows = streaming.look()
+        else:
+            from maxdisc.cli.labelled import read_labelled
+
+            rows = read_labelled(dataset, roles.label, roles.text, roles.features, skip_unlabelled, speech)
+        _require_two_classes(rows, roles.label, dataset.name)
+        _note_roles(roles, rows, speech)
+        speech.say_notes(done=False)
+        if streaming is not None:
+            model = streaming.fitted()
+        else:
+            held = cast("LabelledRows", rows)
+            with speech.progress(f"fitting {len(rows):,} rows"), held.located():
+                fitted = _searched(held, roles, learning["cv"], words) if search else None
+                model = fitted.best_estimator_ if fitted else _unfitted(roles, learning, words).fit(held.X, held.y)
     from maxdisc.artifact import save
 
     save(model, output, moments=moments, about=_about(roles, rows, dataset.formats))
@@ -284,19 +321,61 @@ def _require_two_classes(rows: Described, column: str, source: str) -> None:
         )
 
 
-def _fitted(rows: LabelledRows, roles: Roles, learning: dict[str, Any], words: dict[str, Any]) -> Any:
+def _unfitted(roles: Roles, learning: dict[str, Any], words: dict[str, Any]) -> Any:
     from sklearn.pipeline import Pipeline
 
     from maxdisc import MaxDiscClassifier
 
     classifier = MaxDiscClassifier(**learning)
-    model = classifier
-    if roles.text is not None:
-        from maxdisc.text import TermFrequencyVectorizer
+    if roles.text is None:
+        return classifier
+    from maxdisc.text import TermFrequencyVectorizer
 
-        model = Pipeline([("vectorizer", TermFrequencyVectorizer(**words)), ("classifier", classifier)])
-    with rows.located():
-        return model.fit(rows.X, rows.y)
+    return Pipeline([("vectorizer", TermFrequencyVectorizer(**words)), ("classifier", classifier)])
+
+
+@dataclass(frozen=True)
+class _Elsewhere:
+    """Workers that read the files themselves."""
+
+    engine: Engine
+    scheduler: str | None
+    master: str | None
+
+    def require_named(self) -> None:
+        """Raise ``BadInputError`` for the address of an engine that is not asked for."""
+        if self.scheduler is not None and self.engine is not Engine.dask:
+            raise BadInputError("--scheduler is of Dask: add --engine dask.")
+        if self.master is not None and self.engine is not Engine.spark:
+            raise BadInputError("--master is of Spark: add --engine spark.")
+
+    def require_alone(self, search: bool, stream: bool) -> None:
+        """Raise ``BadInputError`` for what needs the rows here."""
+        for given, what in ((search, "--search needs the rows in memory"), (stream, "a stream is read here")):
+            if given:
+                raise BadInputError(f"{what}: leave out --engine {self.engine.value}, or that.")
+
+    def fitted(
+        self,
+        dataset: Dataset,
+        roles: Roles,
+        learning: dict[str, Any],
+        words: dict[str, Any],
+        skip_unlabelled: bool,
+        speech: Speech,
+    ) -> tuple[Any, Described]:
+        """A model of the rows, and what is told of them."""
+        if self.engine is Engine.spark:
+            from maxdisc.cli.on_spark import fit_on_spark
+
+            master = self.master or "local[*]"
+            return fit_on_spark(dataset, roles, learning, words, skip_unlabelled, master, speech)
+        from maxdisc.cli.on_dask import fit_on_dask
+
+        unfitted = _unfitted(roles, learning, words)
+        model, rows = fit_on_dask(unfitted, dataset, roles, self.scheduler, skip_unlabelled, speech)
+        dataset.formats.update(rows.formats)
+        return model, rows
 
 
 def _require_streamable(
@@ -333,8 +412,7 @@ def _searched(rows: LabelledRows, roles: Roles, cv: Any, words: dict[str, Any]) 
     from maxdisc import MaxDiscSearchCV, TermFrequencyVectorizer
 
     vectorizer = None if roles.text is None else TermFrequencyVectorizer(**words)
-    with rows.located():
-        return MaxDiscSearchCV(vectorizer=vectorizer, cv=cv).fit(rows.X, rows.y)
+    return MaxDiscSearchCV(vectorizer=vectorizer, cv=cv).fit(rows.X, rows.y)
 
 
 def _about(roles: Roles, rows: Described, formats: dict[str, str]) -> dict[str, Any]:

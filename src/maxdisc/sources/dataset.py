@@ -111,7 +111,9 @@ class Dataset:
             self._preview = first
         return self._preview
 
-    def batches(self, columns: Collection[str] | None = None) -> Iterator[Batch]:
+    def batches(
+        self, columns: Collection[str] | None = None, *, may_be_empty: bool = False
+    ) -> Iterator[Batch]:
         """All rows, in order.
 
         Parameters
@@ -119,6 +121,8 @@ class Dataset:
         columns : collection of str, optional
             The columns that are wanted; a file without one of them is refused. By default all of the first
             file.
+        may_be_empty : bool
+            Whether it is all right if there are no rows, since they are a part of others.
 
         Yields
         ------
@@ -142,7 +146,7 @@ class Dataset:
                 yield batch
             self._finished_bytes += place.size
             self._current_bytes = 0
-        if empty:
+        if empty and not may_be_empty:
             raise SourceError(f"{self.name} has no rows.")
 
     def _batches_of(self, place: Place, columns: Collection[str] | None) -> Generator[Batch, None, None]:

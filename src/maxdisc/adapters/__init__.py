@@ -1,0 +1,1 @@
+"""Other people's engines and containers, each in a module of its own that its extra installs."""

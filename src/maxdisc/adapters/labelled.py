@@ -1,0 +1,232 @@
+"""From labelled partitions, as they come, to a fitted estimator: what all engines have in common."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_array
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from maxdisc.classifier import MaxDiscClassifier
+from maxdisc.matrices import Matrix
+from maxdisc.parameters import require_labels, require_numbers, sorted_union
+from maxdisc.partitions import Engine, PartitionedRows
+from maxdisc.rows import ArrayRows
+from maxdisc.text import TermFrequencyVectorizer
+
+Model = TypeVar("Model")
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Rows of a partition as they come, with labels.
+
+    Parameters
+    ----------
+    X : table, matrix or sequence of str
+        n rows of numbers, or n documents.
+    y : array_like of shape (n,)
+        Labels.
+    weights : array_like of shape (n,), optional
+        Row weights; rows that weigh nothing take no part.
+    told : callable
+        From what is wrong with these rows to how a message tells it: where they are.
+
+    Examples
+    --------
+    >>> from maxdisc.adapters.labelled import Labelled
+    >>> part = Labelled([[1.0], [2.0]], ["ham"], told="partition 7: {}".format)
+    >>> with part.located():
+    ...     part.labels()
+    Traceback (most recent call last):
+    ValueError: partition 7: 2 rows of X, but 1 in y.
+    """
+
+    X: Any
+    y: Any
+    weights: Any = None
+    told: Callable[[str], str] = str
+
+    def __len__(self) -> int:
+        return int(_length(self.X))
+
+    @contextmanager
+    def located(self) -> Iterator[None]:
+        """Messages say where these rows are."""
+        try:
+            yield
+        except ValueError as error:
+            raise ValueError(self.told(str(error))) from None
+
+    def labels(self) -> npt.NDArray[Any]:
+        """The labels, as ``fit`` would see them, shape (n,)."""
+        for name, part in (("y", self.y), ("sample_weight", self.weights)):
+            if part is not None and _length(part) != len(self):
+                raise ValueError(f"{len(self)} rows of X, but {_length(part)} in {name}.")
+        require_labels(self.y)
+        y = check_array(self.y, ensure_2d=False, dtype=None, ensure_min_samples=0, input_name="y")
+        return np.asarray(column_or_1d(y))
+
+    def kept(self) -> npt.NDArray[np.bool_]:
+        """Which rows weigh something, shape (n,)."""
+        if self.weights is None:
+            return np.ones(len(self), dtype=np.bool_)
+        return np.asarray(self.weights, dtype=np.float64) != 0
+
+
+def _length(part: Any) -> int:
+    return part.shape[0] if hasattr(part, "shape") else len(part)
+
+
+def fit_labelled(
+    estimator: Model,
+    engine: Engine,
+    classes: npt.ArrayLike | None = None,
+    names: npt.NDArray[np.object_] | None = None,
+) -> Model:
+    """Fit an estimator to the partitions of an engine.
+
+    Parameters
+    ----------
+    estimator : MaxDiscClassifier or Pipeline
+        The classifier, or a :class:`maxdisc.TermFrequencyVectorizer` and the classifier.
+    engine : Engine
+        Its partitions are :class:`Labelled`.
+    classes : array-like of shape (C,), optional
+        The labels, sorted. By default they are looked up, in a pass over all rows (of documents: in that
+        which looks up the words).
+    names : ndarray of shape (D,), optional
+        Names of the columns.
+
+    Returns
+    -------
+    MaxDiscClassifier or Pipeline
+        The estimator, fitted; as it was, if anything goes wrong.
+
+    Examples
+    --------
+    >>> from functools import reduce
+    >>> from maxdisc import MaxDiscClassifier
+    >>> from maxdisc.adapters.labelled import Labelled, fit_labelled
+    >>> from maxdisc.partitions import entrywise
+    >>> class Here:
+    ...     partitions = [Labelled([[0.0], [1.0]], ["ham"] * 2), Labelled([[5.0], [6.0]], ["spam"] * 2)]
+    ...     def added(self, job):
+    ...         return reduce(entrywise, map(job, self.partitions))
+    >>> model = MaxDiscClassifier("gaussian", n_features="all", smoothing=1.0, evidence="raw")
+    >>> print(fit_labelled(model, Here()).predict([[0.5], [5.5]]))
+    ['ham' 'spam']
+    """
+    vectorizer, classifier = taken_apart(estimator)
+    if vectorizer is not None:
+        vectorizer = clone(vectorizer)
+    if classes is None or vectorizer is not None:
+        found, *totals = engine.added(partial(_looked_up, vectorizer=vectorizer))
+        if vectorizer is not None:
+            vectorizer.fit_totals(*totals)
+        classes = found.settled() if classes is None else classes
+    known = np.asarray(classes)
+    rows = PartitionedRows(engine, _Coded(known, names, vectorizer), len(known))
+    classifier.fit_rows(rows, known)
+    if names is not None:
+        classifier.feature_names_in_ = names
+    if isinstance(estimator, Pipeline):
+        estimator.steps[0] = (estimator.steps[0][0], vectorizer)
+    return estimator
+
+
+def taken_apart(estimator: Any) -> tuple[TermFrequencyVectorizer | None, Any]:
+    """What counts the words, if anything, and the classifier; raise ``ValueError`` for other estimators."""
+    if isinstance(estimator, MaxDiscClassifier):
+        return None, estimator
+    steps = [step for _, step in estimator.steps] if isinstance(estimator, Pipeline) else [estimator]
+    if [type(step) for step in steps] == [TermFrequencyVectorizer, MaxDiscClassifier]:
+        return steps[0], steps[1]
+    shown = ", ".join(type(step).__name__ for step in steps)
+    raise ValueError(
+        "an engine fits a MaxDiscClassifier, or a Pipeline of a TermFrequencyVectorizer and a "
+        f"MaxDiscClassifier, got {shown}."
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """The labels of some rows, sorted; those of two partitions add."""
+
+    classes: npt.NDArray[Any]
+
+    @classmethod
+    def among(cls, labels: npt.NDArray[Any]) -> _Found:
+        try:
+            return cls(np.unique(labels))
+        except TypeError:
+            raise ValueError("labels must be all of one type: some are words, others are not.") from None
+
+    def __add__(self, other: _Found) -> _Found:
+        parts = [part.classes for part in (self, other) if len(part.classes)]
+        return _Found(sorted_union(*parts) if parts else self.classes)
+
+    def settled(self) -> npt.NDArray[Any]:
+        if not len(self.classes):
+            raise ValueError("sample weights must contain at least one non-zero number: all are zero.")
+        if self.classes.dtype.kind not in "US":
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # each of these is there once, which is not what rows are
+                check_classification_targets(self.classes)
+        return self.classes
+
+
+def _looked_up(part: Labelled, vectorizer: TermFrequencyVectorizer | None) -> list[Any]:
+    """The labels of a partition, and the words of its documents."""
+    if not len(part):
+        return []
+    found = _Found.among(part.labels()[part.kept()])
+    return [found] if vectorizer is None else [found, vectorizer.totals(part.X)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Coded:
+    """From a partition as it comes to rows with codes for labels, as ``fit`` makes them in memory."""
+
+    classes: npt.NDArray[Any]
+    names: npt.NDArray[np.object_] | None
+    vectorizer: TermFrequencyVectorizer | None
+
+    def __call__(self, part: Labelled) -> ArrayRows:
+        n_classes, kept = len(self.classes), part.kept()
+        if not kept.any():
+            return ArrayRows(np.empty((0, 1)), np.empty(0, dtype=np.intp), n_classes)
+        codes = self._codes(part.labels()[kept])
+        X = _numbers(part.X) if self.vectorizer is None else self.vectorizer.transform(part.X)
+        X = X if kept.all() else X[np.flatnonzero(kept)]
+        weights = None if part.weights is None else np.asarray(part.weights, dtype=np.float64)[kept]
+        return ArrayRows(X, codes, n_classes, weights, self.names)
+
+    def _codes(self, labels: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+        """The position of each label among the classes."""
+        places = {label: place for place, label in enumerate(self.classes.tolist())}
+        try:
+            return np.array([places[label] for label in labels.tolist()], dtype=np.intp)
+        except KeyError as unknown:
+            raise ValueError(f"y has a label that is not among the classes given: {unknown}.") from None
+
+
+def _numbers(X: Any) -> Matrix:
+    """Rows as ``MaxDiscClassifier.fit`` takes them; ranges are checked, by column, by the family."""
+    kinds = (np.float64, np.float32)
+    try:
+        return check_array(X, accept_sparse="csr", dtype=kinds, ensure_all_finite=False, ensure_min_samples=0)
+    except ValueError as error:
+        if "could not convert string to float" in str(error):
+            require_numbers(X)
+        raise
