@@ -97,6 +97,8 @@ class PartitionedRows:
         From a partition to its rows, where they are. Pickled by engines.
     n_classes : int
         C.
+    most_bytes : int, optional
+        Moments of all folds together that take more come in blocks of features; by default ``MOST_BYTES``.
 
     Examples
     --------
@@ -118,6 +120,7 @@ class PartitionedRows:
     engine: Engine
     rows_of: Callable[[Any], ArrayRows]
     n_classes: int
+    most_bytes: int | None = None
 
     def _total(self, verb: Callable[[ArrayRows], list[Summand]]) -> list[Summand]:
         return self.engine.added(partial(_done, self.rows_of, verb))
@@ -134,7 +137,7 @@ class PartitionedRows:
         n_features = self.example().shape[1]
         count = 1 if folds is None else folds.count + 1
         width = 8 * family.n_statistics * self.n_classes * count
-        parts = list(blocks(n_features, width, MOST_BYTES))
+        parts = list(blocks(n_features, width, self.most_bytes or MOST_BYTES))
         if len(parts) == 1:
             return self._total(partial(_moments, family=family, folds=folds))
         found = [self._total(partial(_moments, family=family, folds=folds, columns=some)) for some in parts]
