@@ -61,6 +61,7 @@ LAYERS = {
     "ranking": 7,
     "odds": 7,
     "curves": 7,
+    "adapters": 8,
     "datasets": 8,
     "plots": 8,
     "report": 8,
@@ -116,6 +117,7 @@ OPTIONAL: dict[str, set[str]] = {
     "artifact": {"safetensors"},
     "plots": {"matplotlib"},
     "sources": {"pyarrow"},
+    "adapters": {"pandas", "pyarrow", "pyspark"},
     "cli": {"rich", "typer"},
 }
 

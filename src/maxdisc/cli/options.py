@@ -77,6 +77,13 @@ class Scale(StrEnum):
     none = "none"
 
 
+class Engine(StrEnum):
+    """Where rows are, while a model is fitted."""
+
+    local = "local"
+    spark = "spark"
+
+
 class ReportFormat(StrEnum):
     """What a report is written as."""
 

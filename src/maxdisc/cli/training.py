@@ -18,6 +18,7 @@ from maxdisc.cli.options import (
     DataArgument,
     Divergence,
     EncodingOption,
+    Engine,
     Evidence,
     Family,
     ForceOption,
@@ -124,6 +125,16 @@ def fit(
             help="The best accuracy, or fewer features within one standard error.", rich_help_panel=LEARNING
         ),
     ] = Rule.best,
+    engine: Annotated[
+        Engine,
+        typer.Option(help="Where the work is done; spark: a task for each file.", rich_help_panel=LEARNING),
+    ] = Engine.local,
+    master: Annotated[
+        str,
+        typer.Option(
+            metavar="URL", help="Where Spark runs, such as spark://host:7077.", rich_help_panel=LEARNING
+        ),
+    ] = "local[*]",
     scale: Annotated[
         Scale,
         typer.Option(help="Of word counts; length: to the mean document.", rich_help_panel=TEXT),
@@ -180,6 +191,8 @@ def fit(
     maxdisc fit mail/ -o mail.maxdisc   (mail/spam/1.txt, mail/ham/2.txt, ...)
 
     maxdisc fit train.csv --search -o best.maxdisc
+
+    maxdisc fit 'parts/*.parquet' --label tumour --engine spark --master 'local[4]' -o tumour.maxdisc
     """
     started = time.perf_counter()
     speech = Speech(quiet)
@@ -211,13 +224,22 @@ def fit(
 
     dataset = Dataset(data, format=_value(format), encoding=encoding, text_column=text, label_column=label)
     roles = guess_roles(dataset.preview(), label, text, features or (), exclude or ())
-    rows = read_labelled(dataset, roles.label, roles.text, roles.features, skip_unlabelled, speech)
-    _require_two_classes(rows, roles.label, dataset.name)
-    _note_roles(roles, rows, speech)
-    speech.say_notes(done=False)
-    with speech.progress(f"fitting {len(rows):,} rows"):
-        fitted = _searched(rows, roles, learning["cv"], words) if search else None
-        model = fitted.best_estimator_ if fitted else _fitted(rows, roles, learning, words)
+    rows: Any
+    fitted = None
+    if engine is Engine.spark:
+        _require_no_search(search, engine)
+        from maxdisc.cli.on_spark import fit_on_spark
+
+        model, rows = fit_on_spark(dataset, roles, learning, words, skip_unlabelled, master, speech)
+        _note_roles(roles, rows, speech)
+    else:
+        rows = read_labelled(dataset, roles.label, roles.text, roles.features, skip_unlabelled, speech)
+        _require_two_classes(rows, roles.label, dataset.name)
+        _note_roles(roles, rows, speech)
+        speech.say_notes(done=False)
+        with speech.progress(f"fitting {len(rows):,} rows"):
+            fitted = _searched(rows, roles, learning["cv"], words) if search else None
+            model = fitted.best_estimator_ if fitted else _fitted(rows, roles, learning, words)
     from maxdisc.artifact import save
 
     save(model, output, moments=moments, about=_about(roles, rows, dataset.formats))
@@ -258,6 +280,13 @@ def _fitted(rows: LabelledRows, roles: Roles, learning: dict[str, Any], words: d
         model = Pipeline([("vectorizer", TermFrequencyVectorizer(**words)), ("classifier", classifier)])
     with rows.located():
         return model.fit(rows.X, rows.y)
+
+
+def _require_no_search(search: bool, engine: Engine) -> None:
+    if search:
+        raise BadInputError(
+            f"--search needs the rows in memory: leave out --engine {engine.value}, or --search."
+        )
 
 
 def _require_usual(learning: dict[str, Any], scale: Scale) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,12 +12,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import scipy.sparse as sp
 
-from maxdisc.matrices import Booleans, Floats, Matrix
+from maxdisc.matrices import Booleans, Floats, Matrix, is_sparse
 
 #: What columns are called on their way to the rows; with no column of weights, all weigh the same.
 INPUT, LABEL, WEIGHT = "input", "label", "weight"
 #: How Spark stores the kind of a vector.
 _SPARSE = 0
+_ROW = re.compile(r"\brow (\d+)\b")
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +39,8 @@ class Piece:
         How many rows were left out since they have no label.
     first_unlabelled : str
         How a message calls one of them, where it can.
+    origin : (str, ndarray of shape (n,)), optional
+        The file that the rows are from, and their numbers in it.
     """
 
     X: Any
@@ -45,6 +49,22 @@ class Piece:
     n_dense: int = 0
     unlabelled: int = 0
     first_unlabelled: str = ""
+    origin: tuple[str, npt.NDArray[np.intp]] | None = None
+
+    def located(self, message: str) -> str:
+        """A message about one of these rows, as whoever has all of them can read it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from maxdisc.adapters.spark.columns import Piece
+        >>> Piece(np.eye(1), np.array(["a"])).located("column 3 is -1.0 in row 0.")
+        'column 3 is -1.0 in some row.'
+        """
+        if self.origin is None:
+            return _ROW.sub("some row", message)
+        source, numbers = self.origin
+        return _ROW.sub(lambda found: f"{source} row {numbers[int(found[1])]}", message)
 
 
 def read_pieces(column: str, batches: Iterator[pa.RecordBatch]) -> Iterator[Piece]:
@@ -146,6 +166,6 @@ def _only_width(widths: npt.NDArray[np.integer], name: str) -> int:
 def in_form(X: Matrix, sparse: bool, width: int) -> Matrix:
     """A matrix as all pieces are to be: sparse or not, and so many columns wide."""
     if not sparse:
-        return X.toarray() if sp.issparse(X) else X
+        return X.toarray() if is_sparse(X) else X
     X = sp.csr_array(X)
     return sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width))

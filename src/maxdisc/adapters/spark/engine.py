@@ -14,6 +14,7 @@ from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from maxdisc.adapters.spark.columns import Piece
 from maxdisc.partitions import Job, Summand, entrywise
 
 #: So many sums are added up in one place.
@@ -28,7 +29,7 @@ _UNREADABLE = re.compile(r"\[FAILED_READ_FILE[.\w]*\][^\n]*?while reading file (
 
 @dataclass(frozen=True)
 class Refused:
-    """What is wrong with some rows: carried to the driver like a sum, since there it can be said in a line."""
+    """What is wrong with some rows: carried to the driver like a sum, and said there, in one line."""
 
     reason: str
 
@@ -43,13 +44,13 @@ class FrameEngine:
         Where the rows are.
     pieces : callable
         From the batches of a partition, an iterator of ``pyarrow.RecordBatch``, to an iterator of what jobs
-        are given. Pickled.
+        are given, :class:`maxdisc.adapters.spark.columns.Piece`. Pickled.
     n_partitions : int
         How many partitions have rows, as far as that is known: sums are added up by eights.
     """
 
     frame: DataFrame
-    pieces: Callable[[Iterator[pa.RecordBatch]], Iterator[Any]]
+    pieces: Callable[[Iterator[pa.RecordBatch]], Iterator[Piece]]
     n_partitions: int = FAN_IN**2
 
     def added(self, job: Job[Summand]) -> list[Summand]:
@@ -99,7 +100,10 @@ def _summed(
     total: Any = []
     try:
         for piece in pieces(batches):
-            total = entrywise(total, job(piece))
+            try:
+                total = entrywise(total, job(piece))
+            except ValueError as error:
+                raise ValueError(piece.located(str(error))) from error
     except ValueError as error:
         total = Refused(str(error))
     if total:
@@ -109,12 +113,12 @@ def _summed(
 
 def _merged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The sum of sums: one row, or none."""
-    part, total = 0, []
+    part, total = 0, None
     for batch in batches:
         for row, sums in zip(batch["part"].to_pylist(), batch["sums"], strict=True):
-            part = part if total else row
-            total = _plus(total, pickle.loads(sums.as_buffer()))
-    if total:
+            more = pickle.loads(sums.as_buffer())
+            part, total = (row, more) if total is None else (part, _plus(total, more))
+    if total is not None:
         yield _one_row(part, total)
 
 

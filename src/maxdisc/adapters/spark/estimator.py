@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from pyspark import keyword_only
 from pyspark.ml.classification import ProbabilisticClassifier
 from pyspark.ml.param import Param, Params, TypeConverters
 from pyspark.ml.util import DefaultParamsReadable, DefaultParamsWritable
@@ -67,10 +66,10 @@ def _setting(name: str, doc: str) -> Param[Any]:
 
 
 class SparkMaxDiscClassifier(
-    ProbabilisticClassifier[SparkMaxDiscClassifierModel],
+    ProbabilisticClassifier,
     TextOrFeatures,
     DefaultParamsWritable,
-    DefaultParamsReadable["SparkMaxDiscClassifier"],
+    DefaultParamsReadable,
 ):
     r"""Fit a :class:`maxdisc.MaxDiscClassifier` to a DataFrame of Spark, whose rows stay where they are.
 
@@ -132,7 +131,6 @@ class SparkMaxDiscClassifier(
     ngramRange = _setting("ngramRange", "the fewest and the most words in a row that are one term.")
     scale = _setting("scale", "of word counts: length, log, frequency or None.")
 
-    @keyword_only
     def __init__(self, **settings: Any) -> None:
         super().__init__()
         learning, words = MaxDiscClassifier().get_params(), TermFrequencyVectorizer().get_params()
@@ -142,18 +140,18 @@ class SparkMaxDiscClassifier(
         )
         self.setParams(**settings)
 
-    def setParams(self, **settings: Any) -> SparkMaxDiscClassifier:  # noqa: N802
+    def setParams(self, **settings: Any) -> SparkMaxDiscClassifier:
         """Set any parameters, by name."""
         for name in settings:
             if not self.hasParam(name):
                 raise TypeError(f"there is no parameter {name!r}: see explainParams().")
         return self._set(**settings)
 
-    def setTextCol(self, value: str) -> SparkMaxDiscClassifier:  # noqa: N802
+    def setTextCol(self, value: str) -> SparkMaxDiscClassifier:
         """Name the column of documents."""
         return self._set(textCol=value)
 
-    def setWeightCol(self, value: str) -> SparkMaxDiscClassifier:  # noqa: N802
+    def setWeightCol(self, value: str) -> SparkMaxDiscClassifier:
         """Name the column of row weights."""
         return self._set(weightCol=value)
 
@@ -203,14 +201,17 @@ def _classes(column: str, words: bool, facts: Facts) -> npt.NDArray[Any]:
         raise ValueError(f"column {column!r} has {len(facts.labels):,} labels: does it name rows?")
     if facts.widths[0] != facts.widths[1]:
         raise ValueError(f"some vectors have {facts.widths[0]} numbers, others {facts.widths[1]}.")
-    classes = np.array(sorted(facts.labels), dtype=np.str_ if words else np.float64)
-    if not words and not ((classes >= 0) & (classes == np.rint(classes)) & (classes < MOST_LABELS)).all():
-        odd = classes[(classes < 0) | (classes != np.rint(classes)) | (classes >= MOST_LABELS)][0]
+    odd = next((x for x in facts.labels if not words and not _is_index(x)), None)
+    if odd is not None:
         raise ValueError(
             f"column {column!r} has the label {odd:g}: numbers must be indices 0, 1, 2, ...; StringIndexer "
             "makes them from any labels."
         )
-    return classes
+    return np.array(sorted(facts.labels), dtype=np.str_ if words else np.float64)
+
+
+def _is_index(label: float) -> bool:
+    return label >= 0 and label.is_integer() and label < MOST_LABELS
 
 
 def _meanings(dataset: DataFrame, label: str) -> list[str] | None:

@@ -45,7 +45,8 @@ class Facts:
     >>> import numpy as np
     >>> from maxdisc.adapters.spark.columns import Piece
     >>> from maxdisc.adapters.spark.fitting import Facts
-    >>> (Facts.of(Piece(np.eye(2), np.array(["a", "b"]))) + Facts.of(Piece(np.eye(2), np.array(["b", "b"])))).labels
+    >>> some, more = Piece(np.eye(2), np.array(["a", "b"])), Piece(np.eye(2), np.array(["b", "b"]))
+    >>> (Facts.of(some) + Facts.of(more)).labels
     Counter({'b': 3, 'a': 1})
     """
 

@@ -15,7 +15,14 @@ from pyspark.ml.functions import array_to_vector
 from pyspark.ml.linalg import DenseVector, Vector, Vectors, VectorUDT
 from pyspark.ml.param import Param, Params, TypeConverters
 from pyspark.ml.param.shared import HasWeightCol
-from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReadable, MLReader, MLWritable, MLWriter
+from pyspark.ml.util import (
+    DefaultParamsReader,
+    DefaultParamsWriter,
+    MLReadable,
+    MLReader,
+    MLWritable,
+    MLWriter,
+)
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, NumericType, StringType
@@ -46,7 +53,7 @@ class TextOrFeatures(_ProbabilisticClassifierParams, HasWeightCol):
         TypeConverters.toString,
     )
 
-    def getTextCol(self) -> str | None:  # noqa: N802  # as pyspark.ml has it
+    def getTextCol(self) -> str | None:
         """The column of documents, or None."""
         return self.getOrDefault(self.textCol) if self.isDefined(self.textCol) else None
 
@@ -85,14 +92,14 @@ class SparkMaxDiscClassifierModel(
     ProbabilisticClassificationModel,
     TextOrFeatures,
     MLWritable,
-    MLReadable["SparkMaxDiscClassifierModel"],
+    MLReadable,
 ):
     """A model that Spark applies, fitted by :class:`SparkMaxDiscClassifier`.
 
     ``prediction`` is the index of the most probable label in :attr:`labels`, as a double: for numeric labels
     the label itself. ``probability`` and ``rawPrediction``, the log of it, are vectors by that index. The
-    prediction's column knows the labels, so that ``IndexToString(inputCol="prediction", outputCol=...)`` turns
-    it into text.
+    prediction's column knows the labels: ``IndexToString(inputCol="prediction", outputCol=...)`` turns it
+    into text.
 
     Parameters
     ----------
@@ -136,26 +143,26 @@ class SparkMaxDiscClassifierModel(
         return [str(c) for c in classes] if words else [str(index) for index in range(self.numClasses)]
 
     @property
-    def numClasses(self) -> int:  # noqa: N802
+    def numClasses(self) -> int:
         """The length of the vectors of probabilities."""
         return max(int(self._indices[-1]) + 1, len(self._labels or ()))
 
     @property
-    def numFeatures(self) -> int:  # noqa: N802
+    def numFeatures(self) -> int:
         """The number of features, or of known words."""
         return int(FittedModel.of(self.estimator).classifier.n_features_in_)
 
-    def setTextCol(self, value: str) -> SparkMaxDiscClassifierModel:  # noqa: N802
+    def setTextCol(self, value: str) -> SparkMaxDiscClassifierModel:
         """Name the column of documents."""
         return self._set(textCol=value)
 
     # ------------------------------------------------------------------ prediction
 
-    def predictRaw(self, value: Vector | str) -> DenseVector:  # noqa: N802
+    def predictRaw(self, value: Vector | str) -> DenseVector:
         """The log probability of each label, for one vector or document."""
         return Vectors.dense(self._of_one(value)[0][0])
 
-    def predictProbability(self, value: Vector | str) -> DenseVector:  # noqa: N802
+    def predictProbability(self, value: Vector | str) -> DenseVector:
         """The probability of each label, for one vector or document."""
         return Vectors.dense(np.exp(self._of_one(value)[0][0]))
 
@@ -165,16 +172,15 @@ class SparkMaxDiscClassifierModel(
 
     def _of_one(self, value: Vector | str) -> tuple[Floats, Floats]:
         X = [value] if isinstance(value, str) else value.toArray()[None]
-        return _predicted_by(self.estimator, self._indices, self.numClasses, self._thresholds, X)
+        return _predicted_by(self.estimator, X, **self._how)
 
     @property
-    def _thresholds(self) -> list[float] | None:
-        if not self.isDefined(self.thresholds):
-            return None
-        thresholds = list(self.getOrDefault(self.thresholds))
-        if len(thresholds) != self.numClasses:
+    def _how(self) -> dict[str, Any]:
+        """How probabilities of classes become vectors and predictions."""
+        thresholds = self.getOrDefault(self.thresholds) if self.isDefined(self.thresholds) else None
+        if thresholds is not None and len(thresholds) != self.numClasses:
             raise ValueError(f"thresholds must be {self.numClasses} numbers, got {len(thresholds)}.")
-        return thresholds
+        return {"indices": self._indices, "width": self.numClasses, "thresholds": thresholds}
 
     def _transform(self, dataset: DataFrame) -> DataFrame:
         name, column = self.input_of(dataset)
@@ -191,7 +197,7 @@ class SparkMaxDiscClassifierModel(
             name,
             # Moments are for further learning: workers do without.
             to_bytes(self.estimator, moments=False),
-            (self._indices, self.numClasses, self._thresholds),
+            self._how,
         )
         of_vectors = isinstance(type_of(dataset, name), VectorUDT)
         given = column if of_vectors else sf.struct(column.alias("values"))
@@ -224,7 +230,7 @@ class _ModelWriter(MLWriter):
         super().__init__()
         self.instance = instance
 
-    def saveImpl(self, path: str) -> None:  # noqa: N802
+    def saveImpl(self, path: str) -> None:
         model, spark = self.instance, self.sparkSession
         content = to_bytes(model.estimator)
         cells = [
@@ -237,7 +243,7 @@ class _ModelWriter(MLWriter):
         DefaultParamsWriter.saveMetadata(model, path, spark, {"labels": model._labels})
 
 
-class _ModelReader(MLReader[SparkMaxDiscClassifierModel]):
+class _ModelReader(MLReader):
     def load(self, path: str) -> SparkMaxDiscClassifierModel:
         spark = self.sparkSession
         metadata = DefaultParamsReader.loadMetadata(path, spark)
@@ -263,14 +269,14 @@ def _annotated(predict: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _predict_frames(
-    name: str, content: bytes, how: tuple[Any, ...], frames: Iterator[pd.DataFrame]
+    name: str, content: bytes, how: dict[str, Any], frames: Iterator[pd.DataFrame]
 ) -> Iterator[pd.DataFrame]:
     estimator = from_bytes(content)
     for frame in frames:
         X, _ = features_of(_arrow(frame), name)
         if is_sparse(X) and np.isnan(X.data).any():
             X = X.toarray()  # dense vectors among sparse ones: there a NaN is a missing cell
-        raw, prediction = _predicted_by(estimator, *how, X)
+        raw, prediction = _predicted_by(estimator, X, **how)
         columns = {"raw": list(raw), "probability": list(np.exp(raw)), "prediction": prediction}
         yield pd.DataFrame(columns)
 
@@ -286,7 +292,7 @@ def _arrow(frame: pd.DataFrame) -> pa.Array:
 
 
 def _predicted_by(
-    estimator: Any, indices: npt.NDArray[np.intp], width: int, thresholds: list[float] | None, X: Any
+    estimator: Any, X: Any, indices: npt.NDArray[np.intp], width: int, thresholds: list[float] | None
 ) -> tuple[Floats, Floats]:
     """Log probabilities of all indices, shape (n, width), and the index that is predicted, shape (n,)."""
     known = estimator.predict_log_proba(X)
