@@ -137,7 +137,8 @@ def fit_pieces(
         kept = engine.kept(_unchanged)
     try:
         if vectorizer is None:
-            (facts,) = kept.added(_survey)
+            # Facts are few: no tree is needed.
+            (facts,) = replace(kept, n_partitions=1).added(_survey)
             classes = classes_of(facts)
         rows_of = partial(
             _rows,
