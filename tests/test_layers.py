@@ -117,7 +117,7 @@ OPTIONAL: dict[str, set[str]] = {
     "artifact": {"safetensors"},
     "plots": {"matplotlib"},
     "sources": {"pyarrow"},
-    "adapters": {"pandas", "pyarrow", "pyspark"},
+    "adapters": {"pandas", "py4j", "pyarrow", "pyspark"},
     "cli": {"rich", "typer"},
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import sys
@@ -16,11 +15,13 @@ def unavailable(reason):
 
 
 @pytest.fixture(scope="session")
-def spark():
-    if importlib.util.find_spec("pyspark") is None:
-        unavailable("needs pyspark: pip install 'maxdisc[spark]'")
+def java():
     if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
         unavailable("needs Java 17")
+
+
+@pytest.fixture(scope="session")
+def spark(java):  # noqa: ARG001
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable

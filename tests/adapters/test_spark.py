@@ -21,9 +21,8 @@ from maxdisc.partitions import PartitionedRows
 from maxdisc.rows import ArrayRows
 from maxdisc.testing import check_rows
 
-pytest.importorskip("pyspark", reason="needs pyspark: pip install 'maxdisc[spark]'") if not os.environ.get(
-    "MAXDISC_REQUIRE_EXTRAS"
-) else None
+if not os.environ.get("MAXDISC_REQUIRE_EXTRAS"):
+    pytest.importorskip("pyspark", reason="needs pyspark: pip install 'maxdisc[spark]'")
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -33,12 +32,13 @@ from pyspark.ml.evaluation import BinaryClassificationEvaluator, MulticlassClass
 from pyspark.ml.feature import IndexToString, StringIndexer
 from pyspark.ml.linalg import Vectors, VectorUDT
 from pyspark.ml.tuning import CrossValidator, ParamGridBuilder
+from pyspark.sql.types import DoubleType, StructField, StructType
 
 from maxdisc.adapters.spark import SparkMaxDiscClassifier, SparkMaxDiscClassifierModel
 from maxdisc.adapters.spark.columns import features_of, read_pieces
 from maxdisc.adapters.spark.engine import FrameEngine
 from maxdisc.adapters.spark.estimator import _classes
-from maxdisc.adapters.spark.fitting import Facts
+from maxdisc.adapters.spark.jobs import Facts
 from maxdisc.cli import main
 
 WORDS = {"0": "orbit moon rocket launch", "1": "goal ice puck team", "2": "salt pan butter oven"}
@@ -58,7 +58,7 @@ def documents(n=120, seed=0):
     rng = np.random.default_rng(seed)
     codes = np.arange(n) % 3
     texts = [
-        " ".join([*rng.choice(WORDS[str(c)].split(), 2), *rng.choice("a be of the".split(), 3)])
+        " ".join([*rng.choice(WORDS[str(c)].split(), 2), *rng.choice(["a", "be", "of", "the"], 3)])
         for c in codes
     ]
     return texts, codes
@@ -110,8 +110,8 @@ def test_the_laws_of_rows_through_a_tree(spark):
     asked = []
 
     def rows(X, codes, n_classes):
-        # Nine slices with rows, and three without.
-        engine = FrameEngine(spark.range(0, 12, 1, 12), partial(slices, X, codes, n_classes), 12)
+        # Nine slices with rows, and one without.
+        engine = FrameEngine(spark.range(0, 10, 1, 10), partial(slices, X, codes, n_classes), 10)
         asked.append(engine)
         return PartitionedRows(engine, rows_of, n_classes, most_bytes=8 * 2 * 3 * 4 * 5)
 
@@ -119,7 +119,7 @@ def test_the_laws_of_rows_through_a_tree(spark):
     assert asked
 
 
-@pytest.mark.parametrize(("form", "partitions"), [("dense", 1), ("sparse", 20), ("text", 3)])
+@pytest.mark.parametrize(("form", "partitions"), [("dense", 1), ("sparse", 9), ("text", 3)])
 def test_the_model_is_that_of_the_rows_in_memory(spark, form, partitions):
     if form == "text":
         X, codes = documents()
@@ -157,7 +157,7 @@ def test_a_model_of_text_keeps_its_labels_and_is_lazy(spark, tmp_path):
     assert model.labels == ["hot", "ice", "old"]
     assert model.numClasses == 3
     assert model.numFeatures == len(model.estimator[0].terms_)
-    poison = data.rdd.map(lambda row: 1 / 0).map(lambda x: ("a", "b")).toDF("x string, topic string")
+    poison = data.rdd.map(lambda _: 1 / 0).map(lambda _: ("a", "b")).toDF("x string, topic string")
     assert "prediction" in model.transform(poison).columns  # nothing has run
     predicted = model.transform(data)
     rows = IndexToString(inputCol="prediction", outputCol="said").transform(predicted).collect()
@@ -193,6 +193,7 @@ def test_a_pipeline_is_fitted_saved_loaded_and_goes_on(spark, tmp_path):
     assert again.stages[1].estimator.n_selected_ == 5
 
 
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_cross_validation_with_the_evaluators_of_pyspark(spark):
     X, codes = counts(90)
     codes = codes % 2
@@ -276,7 +277,9 @@ def test_a_corrupt_file_among_good_ones_is_named(spark, tmp_path):
 
 def good(spark, **others):
     X, codes = counts(12)
-    return frame(spark, 2, **({"features": vectors(X), "label": codes} | others))
+    columns = {"features": vectors(X), "label": codes.astype(float).tolist()} | others
+    kinds = StructType([StructField("features", VectorUDT()), StructField("label", DoubleType())])
+    return spark.createDataFrame(list(zip(*columns.values(), strict=True)), kinds)
 
 
 @pytest.mark.parametrize(
@@ -286,8 +289,8 @@ def good(spark, **others):
         ({"labelCol": "x"}, {}, "no column 'x'"),
         ({"weightCol": "x"}, {}, "no column 'x'"),
         ({"weightCol": "features"}, {}, "'features' holds vector: row weights are numbers"),
-        ({"textCol": "label"}, {}, "'label' holds bigint: documents must be strings"),
-        ({"featuresCol": "label"}, {}, "'label' holds bigint: features must be vectors"),
+        ({"textCol": "label"}, {}, "'label' holds double: documents must be strings"),
+        ({"featuresCol": "label"}, {}, "'label' holds double: features must be vectors"),
         ({"labelCol": "features"}, {}, "'features' holds vector: labels are numbers or text"),
         (
             {},
@@ -395,25 +398,23 @@ def parts(tmp_path_factory):
     for number in range(3):
         rows = [f"{text},{topic}\n" for text, topic in list(zip(texts, topics, strict=True))[number::3]]
         (folder / f"text-{number}.csv").write_text("body,topic\n" + "".join(rows))
-        some = slice(number, None, 3)
-        table = {f"x{j}": X[some, j] for j in range(X.shape[1])} | {
-            "kind": [f"k{c}" for c in np.r_[y[some][:-1], 0]]
-        }
+        some = slice(30 * number, 30 * number + 30)
+        table = {f"x{j}": X[some, j] for j in range(X.shape[1])} | {"kind": [f"k{c}" for c in y[some]]}
         pyarrow.parquet.write_table(pa.table(table), folder / f"table-{number}.parquet")
     return folder
 
 
+@pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("data", ["text-*.csv", "table-*.parquet"])
-def test_the_command_writes_the_model_that_it_writes_without_spark(spark, parts, tmp_path, capsys, data):
+def test_the_command_writes_the_model_that_it_writes_without_spark(parts, tmp_path, capsys, data):
     common = ["fit", str(parts / data), "--smoothing", "1", "--evidence", "raw", "--quiet", "--folds"]
     assert main([*common, "hash", "-o", str(tmp_path / "here.maxdisc")]) == 0
     here = capsys.readouterr().out
     spark_options = ["--engine", "spark", "--master", "local[2]"]
     assert main([*common, "5", "-o", str(tmp_path / "there.maxdisc"), *spark_options]) == 0
     there = capsys.readouterr().out
-    assert [line for line in there.splitlines() if "model" not in line] == [
-        line for line in here.splitlines() if "model" not in line
-    ]
+    one, other = ([line.rstrip() for line in out.splitlines()[:-1]] for out in (there, here))
+    assert one == other
     one, other = load(tmp_path / "there.maxdisc"), load(tmp_path / "here.maxdisc")
     X = documents()[0]
     if data.startswith("table"):
@@ -424,7 +425,8 @@ def test_the_command_writes_the_model_that_it_writes_without_spark(spark, parts,
     np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), rtol=1e-9)
 
 
-def test_files_that_are_no_good_are_named_and_nothing_is_written(spark, parts, tmp_path, capsys):
+@pytest.mark.usefixtures("spark")
+def test_files_that_are_no_good_are_named_and_nothing_is_written(parts, tmp_path, capsys):
     broken = tmp_path / "data"
     broken.mkdir()
     for path in parts.glob("table-*.parquet"):
@@ -455,21 +457,21 @@ def test_files_that_are_no_good_are_named_and_nothing_is_written(spark, parts, t
     refused("--search needs the rows in memory")
 
 
-def test_a_master_that_does_not_exist_ends_in_one_line(spark, parts, tmp_path):
+@pytest.mark.usefixtures("java")
+def test_a_master_that_does_not_exist_ends_in_one_line(parts, tmp_path):
     command = [sys.executable, "-m", "maxdisc", "fit", str(parts / "text-*.csv"), "--engine", "spark"]
     done = subprocess.run(
         [*command, "--master", "nosuch", "-o", str(tmp_path / "out.maxdisc")],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 2
-    assert re.fullmatch(
-        r"maxdisc: Spark did not start at nosuch: .*Could not parse Master URL.*\n", done.stderr
-    )
+    assert re.fullmatch(r"maxdisc: Spark did not start at nosuch: .*Master must .*\n", done.stderr)
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow
-def test_the_command_starts_spark_itself_and_says_no_more_than_it_should(spark, parts, tmp_path):
+@pytest.mark.usefixtures("java")
+def test_the_command_starts_spark_itself_and_says_no_more_than_it_should(parts, tmp_path):
     output = tmp_path / "out.maxdisc"
     command = [sys.executable, "-m", "maxdisc", "fit", str(parts / "text-*.csv"), "--engine", "spark"]
     done = subprocess.run(

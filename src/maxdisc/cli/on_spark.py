@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from maxdisc.adapters.spark.columns import Piece
 from maxdisc.adapters.spark.engine import FrameEngine
-from maxdisc.adapters.spark.fitting import Facts, fit_pieces
+from maxdisc.adapters.spark.fitting import fit_pieces
+from maxdisc.adapters.spark.jobs import Facts
 from maxdisc.adapters.spark.session import session
 from maxdisc.classifier import MaxDiscClassifier
 from maxdisc.cli.failures import BadInputError

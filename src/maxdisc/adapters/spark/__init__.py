@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-try:
-    import pandas  # noqa: F401  # Spark's Arrow functions ask for both
-    import pyarrow  # noqa: F401
-    import pyspark  # noqa: F401
-except ImportError as error:
-    raise ImportError("maxdisc.adapters.spark needs pyspark: pip install 'maxdisc[spark]'") from error
+import importlib
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
-from maxdisc.adapters.spark.estimator import SparkMaxDiscClassifier
-from maxdisc.adapters.spark.model import SparkMaxDiscClassifierModel
+for _needed in ("pyspark", "pandas", "pyarrow"):  # Spark's Arrow functions ask for the others
+    if find_spec(_needed) is None:
+        raise ImportError(f"maxdisc.adapters.spark needs {_needed}: pip install 'maxdisc[spark]'")
+
+if TYPE_CHECKING:
+    from maxdisc.adapters.spark.estimator import SparkMaxDiscClassifier
+    from maxdisc.adapters.spark.model import SparkMaxDiscClassifierModel
 
 __all__ = ["SparkMaxDiscClassifier", "SparkMaxDiscClassifierModel"]
+
+
+def __getattr__(name: str) -> Any:
+    # Late, since workers pass through here, and need neither of them to count.
+    if name == "SparkMaxDiscClassifier":
+        return importlib.import_module("maxdisc.adapters.spark.estimator").SparkMaxDiscClassifier
+    if name == "SparkMaxDiscClassifierModel":
+        return importlib.import_module("maxdisc.adapters.spark.model").SparkMaxDiscClassifierModel
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -153,7 +153,8 @@ def _mixed(sparse: Booleans, sizes: pa.Array, indices: pa.Array, values: pa.Arra
     starts = np.r_[0, np.cumsum(lengths, dtype=np.int64)]
     columns = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
     columns[np.repeat(sparse, lengths)] = indices.flatten().to_numpy()
-    return sp.csr_array((values.flatten().to_numpy(), columns, starts), shape=(len(lengths), width))
+    cells = values.flatten().to_numpy(zero_copy_only=False)
+    return sp.csr_array((cells, columns, starts), shape=(len(lengths), width))
 
 
 def _only_width(widths: npt.NDArray[np.integer], name: str) -> int:

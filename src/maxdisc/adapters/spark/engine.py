@@ -10,6 +10,7 @@ from functools import partial, reduce
 from typing import Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -24,7 +25,7 @@ MOST_BYTES = 2**26
 
 _SUMS = "part int, sums binary"
 _PIECES = "piece binary"
-_UNREADABLE = re.compile(r"\[FAILED_READ_FILE[.\w]*\][^\n]*?while reading file (\S+?)\.? ")
+_UNREADABLE = re.compile(r"\[FAILED_READ_FILE[.\w]*\][^\n]*?while reading file (\S+?)\.?\s")
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class FrameEngine:
             sums = sums.repartition(left, "part").sortWithinPartitions("part").mapInArrow(_merged, _SUMS)
         try:
             rows = sorted((row.part, row.sums) for row in sums.collect())
-        except PySparkException as error:
+        except (PySparkException, Py4JJavaError) as error:
             raise _told(error) from error
         total: Any = reduce(_plus, (pickle.loads(found) for _, found in rows), [])
         if isinstance(total, Refused):
@@ -77,7 +78,7 @@ class FrameEngine:
         return FrameEngine(pieces, _unpickled, self.n_partitions)
 
 
-def _told(error: PySparkException) -> Exception:
+def _told(error: Exception) -> Exception:
     """A file that Spark cannot read, in one line; any other error as it is."""
     found = _UNREADABLE.search(str(error) + " ")
     return error if found is None else ValueError(f"{found[1]} cannot be read: is it whole?")

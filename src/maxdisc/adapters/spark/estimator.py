@@ -16,7 +16,8 @@ from pyspark.sql.types import BooleanType, NumericType, StringType
 
 from maxdisc.adapters.spark.columns import INPUT, LABEL, WEIGHT, read_pieces
 from maxdisc.adapters.spark.engine import FrameEngine
-from maxdisc.adapters.spark.fitting import Facts, fit_pieces
+from maxdisc.adapters.spark.fitting import fit_pieces
+from maxdisc.adapters.spark.jobs import Facts
 from maxdisc.adapters.spark.model import SparkMaxDiscClassifierModel, TextOrFeatures, type_of
 from maxdisc.classifier import MaxDiscClassifier
 from maxdisc.text import TermFrequencyVectorizer

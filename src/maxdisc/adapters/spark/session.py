@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -53,7 +54,9 @@ def _log_aside() -> Iterator[Any]:
 def _why(error: Exception, log: Any, master: str) -> str:
     """Why Spark did not start, in one line."""
     log.seek(0)
-    said = [line.strip() for line in (str(error) + "\n" + log.read().decode(errors="replace")).splitlines()]
-    known = ("Could not parse Master", "JAVA_HOME", "java: not found", "command not found")
-    told = next((line for line in said if any(sign in line for sign in known)), said[0])
-    return f"Spark did not start at {master}: {told} (it needs Java 17)."
+    said = f"{log.read().decode(errors='replace')}\n{error}".splitlines()
+    told = next(
+        (line for line in said if re.search("Exception|Error|JAVA_HOME|java.*not found", line)), said[-1]
+    )
+    told = re.sub(r"^.*?(\w+\.)+\w*(Exception|Error): ", "", told.strip())
+    return f"Spark did not start at {master}: {told} (It needs Java 17.)"
