@@ -297,9 +297,8 @@ def good(spark, **others):
             {"label": [None, *[0.0, 1.0] * 5, 0.0]},
             r"1 of 12 rows have no label in column 'label': .*dropna",
         ),
-        ({"family": "poisson"}, {"features": [Vectors.dense(-1.0, 2.0)] * 12}, r"-1\.0.* in some row"),
+        ({"family": "poisson"}, {"features": [Vectors.dense(-1.0, 2.0)] * 12}, "column 0 has -1 in some row"),
     ],
-    ids=str,
 )
 def test_what_cannot_be_used_is_refused_in_one_line(spark, settings, columns, message):
     with pytest.raises(ValueError, match=message) as told:
