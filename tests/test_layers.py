@@ -119,9 +119,9 @@ ESTIMATORS = FOUNDATION | {"sklearn"}
 OPTIONAL: dict[str, set[str]] = {
     "kernels": {"numba"},
     "artifact": {"safetensors"},
-    "adapters": {"dask", "distributed"},
     "plots": {"matplotlib"},
     "sources": {"pyarrow"},
+    "adapters": {"dask", "distributed", "pandas", "py4j", "pyarrow", "pyspark"},
     "cli": {"rich", "typer"},
 }
 

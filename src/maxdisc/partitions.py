@@ -100,6 +100,8 @@ class PartitionedRows:
         C.
     look : Looks, optional
         What is known of the rows already; it saves a pass.
+    most_bytes : int, optional
+        Moments of all folds together that take more come in blocks of features; by default ``MOST_BYTES``.
 
     Examples
     --------
@@ -122,6 +124,7 @@ class PartitionedRows:
     rows_of: Callable[[Any], ArrayRows]
     n_classes: int
     look: Looks | None = None
+    most_bytes: int | None = None
 
     def _total(self, verb: Callable[[ArrayRows], list[Summand]]) -> list[Summand]:
         return self.engine.added(partial(_done, self.rows_of, verb))
@@ -149,7 +152,7 @@ class PartitionedRows:
         n_features = self.example().shape[1]
         count = 1 if folds is None else folds.count + 1
         width = 8 * family.n_statistics * self.n_classes * count
-        parts = list(blocks(n_features, width, MOST_BYTES))
+        parts = list(blocks(n_features, width, self.most_bytes or MOST_BYTES))
         columns = [None] if len(parts) == 1 else parts
         job = partial(_moments, family=family, folds=folds)
         first, *others = (

@@ -1,1 +1,1 @@
-"""Other people's engines and containers, each in a module of its own that its extra installs."""
+"""Engines that hold rows elsewhere; each needs an extra of its own and is imported by its own name."""

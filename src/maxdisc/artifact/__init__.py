@@ -5,6 +5,7 @@ The format is described in ``docs/model-file.md``.
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +26,7 @@ from maxdisc.artifact.rebuilding import (
 )
 from maxdisc.writing import atomic_write
 
-__all__ = ["ModelFileError", "describe", "load", "save"]
+__all__ = ["ModelFileError", "describe", "from_bytes", "load", "save", "to_bytes"]
 
 _KEYS = {"format", "maxdisc", "about", "model"}
 
@@ -73,6 +74,43 @@ def save(
     >>> bool((again.predict_proba(X) == model.predict_proba(X)).all())
     True
     """
+    tensors, document = _described(model, moments, about, functions)
+    with atomic_write(path) as file:
+        write(file, tensors, document)
+
+
+def to_bytes(model: Any, *, moments: bool = True) -> bytes:
+    """What :func:`save` would write, for places that are no files of this machine.
+
+    Parameters
+    ----------
+    model, moments
+        As for :func:`save`.
+
+    Returns
+    -------
+    bytes
+        A model file.
+
+    Examples
+    --------
+    >>> from maxdisc import MaxDiscClassifier
+    >>> from maxdisc.artifact import from_bytes, to_bytes
+    >>> model = MaxDiscClassifier(n_features=1, evidence="raw")
+    >>> model = model.fit([[1.0, 2.0], [3.0, 2.5]], ["no", "yes"])
+    >>> print(from_bytes(to_bytes(model)).predict([[3.0, 2.5]]))
+    ['yes']
+    """
+    tensors, document = _described(model, moments, None, None)
+    file = io.BytesIO()
+    write(file, tensors, document)
+    return file.getvalue()
+
+
+def _described(
+    model: Any, moments: bool, about: dict[str, Any] | None, functions: Mapping[str, Any] | None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The tensors and the document of a model file."""
     if about is not None and not isinstance(about, dict):
         raise ModelFileError(f"about must be a dict, got {about!r}.")
     tensors: dict[str, Any] = {}
@@ -83,8 +121,7 @@ def save(
         "about": about or {},
         "model": described,
     }
-    with atomic_write(path) as file:
-        write(file, tensors, document)
+    return tensors, document
 
 
 def load(path: str | os.PathLike[str], *, functions: Mapping[str, Any] | None = None) -> Any:
@@ -123,15 +160,48 @@ def load(path: str | os.PathLike[str], *, functions: Mapping[str, Any] | None = 
     : this is not a model file of maxdisc, or not all of it.
     """
     with _named(path):
-        container = _opened(path)
-        # Both read all of it. A file that is damaged is called that, whatever else is then wrong with it.
-        with ThreadPoolExecutor(1) as beside:
-            verified = beside.submit(container.verify)
-            try:
-                document = container.document
-                return rebuilt(document["model"], container.tensors(), functions or {}, document["format"])
-            finally:
-                verified.result()
+        return _rebuilt(Container.open(path), functions)
+
+
+def from_bytes(content: bytes, name: str = "these bytes") -> Any:
+    """Read back what :func:`to_bytes` made, or all of a model file.
+
+    Parameters
+    ----------
+    content : bytes
+        All of the file.
+    name : str
+        What messages call it.
+
+    Returns
+    -------
+    MaxDiscClassifier, DiscriminativeMaxEnt, TermFrequencyVectorizer, CountScaler or Pipeline
+        The model, fitted.
+
+    Examples
+    --------
+    >>> from maxdisc.artifact import from_bytes
+    >>> try:
+    ...     from_bytes(b"no model")
+    ... except ValueError as error:
+    ...     print(error)
+    these bytes: this is not a model file of maxdisc, or not all of it.
+    """
+    with _named(name):
+        # A copy, into which code may write as into a file that was mapped.
+        return _rebuilt(Container.of(bytearray(content)), None)
+
+
+def _rebuilt(container: Container, functions: Mapping[str, Any] | None) -> Any:
+    """The model of a container, all of which is read."""
+    document = _sound(container).document
+    # Both read all of it. A file that is damaged is called that, whatever else is then wrong with it.
+    with ThreadPoolExecutor(1) as beside:
+        verified = beside.submit(container.verify)
+        try:
+            return rebuilt(document["model"], container.tensors(), functions or {}, document["format"])
+        finally:
+            verified.result()
 
 
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -169,7 +239,7 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     ({'rows': 2}, 1, ['no', 'yes'])
     """
     with _named(path):
-        container = _opened(path)
+        container = _sound(Container.open(path))
         model = container.document["model"]
         steps = [_facts(step, container) for step in steps_of(model)]
         return {
@@ -214,8 +284,7 @@ def _facts(step: Step, container: Container) -> dict[str, Any]:
     }
 
 
-def _opened(path: str | os.PathLike[str]) -> Container:
-    container = Container.open(path)
+def _sound(container: Container) -> Container:
     document = container.document
     require_keys(document, _KEYS)
     if not isinstance(document["about"], dict) or not isinstance(document["maxdisc"], str):

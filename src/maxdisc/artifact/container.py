@@ -75,18 +75,18 @@ class Container:
         Where that is.
     """
 
-    buffer: mmap.mmap | bytes
+    buffer: mmap.mmap | bytes | bytearray
     document: dict[str, Any]
     entries: dict[str, Entry]
     checksum: Entry
 
     @classmethod
-    def of(cls, buffer: mmap.mmap | bytes) -> Container:
+    def of(cls, buffer: mmap.mmap | bytes | bytearray) -> Container:
         """Read the header; raise :class:`ModelFileError` unless it accounts for every byte."""
         start = 8 + int.from_bytes(buffer[:8], "little")
         if len(buffer) < 8 or not 8 < start <= min(len(buffer), 8 + LONGEST_HEADER):
             raise ModelFileError("this is not a model file of maxdisc, or not all of it.")
-        header = strict_json(buffer[8:start], "its header")
+        header = strict_json(bytes(buffer[8:start]), "its header")
         about = header.pop("__metadata__", None)
         if not isinstance(about, dict) or not isinstance(about.get(DOCUMENT), str):
             raise ModelFileError("this is not a model file of maxdisc: its header does not say so.")

@@ -84,6 +84,7 @@ class Engine(StrEnum):
 
     local = "local"
     dask = "dask"
+    spark = "spark"
 
 
 class ReportFormat(StrEnum):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional, cast
 
 import typer
 
@@ -41,7 +42,7 @@ from maxdisc.cli.speech import Speech, evidence_line, say_facts, say_json, size_
 
 if TYPE_CHECKING:
     from maxdisc.cli.labelled import Described, LabelledRows
-    from maxdisc.sources import Roles
+    from maxdisc.sources import Dataset, Roles
 
 
 @command
@@ -229,6 +230,8 @@ def fit(
     maxdisc fit train.csv --search -o best.maxdisc
 
     maxdisc fit 'parts/*.parquet' --engine dask --scheduler tcp://10.0.0.5:8786 -o parts.maxdisc
+
+    maxdisc fit 'parts/*.parquet' --label tumour --engine spark --master 'local[4]' -o tumour.maxdisc
     """
     started = time.perf_counter()
     speech = Speech(quiet)
@@ -276,7 +279,8 @@ def fit(
             from maxdisc.cli.streaming import Streaming
 
             settings = {"classifier": learning, "words": words}
-            streaming = Streaming(dataset, roles, settings, skip_unlabelled, speech, checkpoint, resume, checkpoint_every)
+            given = (dataset, roles, settings, skip_unlabelled, speech)
+            streaming = Streaming(*given, checkpoint, resume, checkpoint_every)
             rows = streaming.look()
         else:
             from maxdisc.cli.labelled import read_labelled
@@ -291,7 +295,8 @@ def fit(
             held = cast("LabelledRows", rows)
             with speech.progress(f"fitting {len(rows):,} rows"), held.located():
                 fitted = _searched(held, roles, learning["cv"], words) if search else None
-                model = fitted.best_estimator_ if fitted else _unfitted(roles, learning, words).fit(held.X, held.y)
+                unfitted = _unfitted(roles, learning, words)
+                model = fitted.best_estimator_ if fitted else unfitted.fit(held.X, held.y)
     from maxdisc.artifact import save
 
     save(model, output, moments=moments, about=_about(roles, rows, dataset.formats))

@@ -1,0 +1,172 @@
+"""Columns of Arrow as rows: Spark's vectors, arrays of numbers, labels, weights, documents."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import scipy.sparse as sp
+
+from maxdisc.matrices import Booleans, Floats, Matrix, is_sparse
+
+#: What columns are called on their way to the rows; with no column of weights, all weigh the same.
+INPUT, LABEL, WEIGHT = "input", "label", "weight"
+#: How Spark stores the kind of a vector.
+_SPARSE = 0
+_ROW = re.compile(r"\brow (\d+)\b")
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Some rows of a partition, as they came.
+
+    Parameters
+    ----------
+    X : matrix of shape (n, D) or list of str
+        Features or documents.
+    labels : ndarray of shape (n,)
+        Text, or numbers in float64.
+    weights : ndarray of shape (n,) or None
+        Row weights, none of them 0.
+    n_dense : int
+        How many of the rows came as dense vectors.
+    unlabelled : int
+        How many rows were left out since they have no label.
+    first_unlabelled : str
+        How a message calls one of them, where it can.
+    origin : (str, ndarray of shape (n,)), optional
+        The file that the rows are from, and their numbers in it.
+    """
+
+    X: Any
+    labels: npt.NDArray[Any]
+    weights: Floats | None = None
+    n_dense: int = 0
+    unlabelled: int = 0
+    first_unlabelled: str = ""
+    origin: tuple[str, npt.NDArray[np.intp]] | None = None
+
+    def located(self, message: str) -> str:
+        """A message about one of these rows, as whoever has all of them can read it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from maxdisc.adapters.spark.columns import Piece
+        >>> Piece(np.eye(1), np.array(["a"])).located("column 3 is -1.0 in row 0.")
+        'column 3 is -1.0 in some row.'
+        """
+        if self.origin is None:
+            return _ROW.sub("some row", message)
+        source, numbers = self.origin
+        return _ROW.sub(lambda found: f"{source} row {numbers[int(found[1])]}", message)
+
+
+def read_pieces(column: str, batches: Iterator[pa.RecordBatch]) -> Iterator[Piece]:
+    """Rows of the columns ``input``, ``label`` and, if they are weighed, ``weight``.
+
+    Parameters
+    ----------
+    column : str
+        What messages call the column of features or documents.
+    batches : iterator of pyarrow.RecordBatch
+        Of one partition.
+
+    Yields
+    ------
+    Piece
+        One for each batch that has rows.
+    """
+    for batch in batches:
+        labels = batch[LABEL]
+        kept = labels.is_valid().to_numpy(zero_copy_only=False)
+        if pa.types.is_floating(labels.type):
+            kept &= ~np.isnan(labels.to_numpy(zero_copy_only=False))
+        unlabelled = int((~kept).sum())
+        weights = None
+        if WEIGHT in batch.schema.names:
+            weights = batch[WEIGHT].to_numpy(zero_copy_only=False)
+            if not (np.isfinite(weights) & (weights >= 0)).all():
+                raise ValueError("row weights must be finite numbers of at least 0, and some are not.")
+            kept &= weights != 0
+            weights = weights[kept]
+        batch = batch.filter(pa.array(kept))
+        if batch.num_rows or unlabelled:
+            X, n_dense = features_of(batch[INPUT], column)
+            y = batch[LABEL].to_numpy(zero_copy_only=False)
+            yield Piece(X, y, weights, n_dense, unlabelled)
+
+
+def features_of(column: pa.Array, name: str) -> tuple[Any, int]:
+    """Documents, or a matrix and how many of its rows are dense.
+
+    Parameters
+    ----------
+    column : pyarrow.Array of length n
+        Text, lists of numbers, or what Spark makes of its vectors: structs of type, size, indices, values.
+    name : str
+        What messages call it.
+
+    Returns
+    -------
+    X : list of str, ndarray of shape (n, D) or csr_array of shape (n, D)
+        Sparse if any of the vectors is.
+    n_dense : int
+        How many are dense; 0 for documents.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from maxdisc.adapters.spark.columns import features_of
+    >>> features_of(pa.array([[1.0, None], [2.0, 3.0]]), "features")
+    (array([[ 1., nan],
+           [ 2.,  3.]]), 2)
+    """
+    if column.null_count:
+        raise ValueError(f"column {name!r} is null in {column.null_count} rows or more: fill or drop them.")
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        return column.to_pylist(), 0
+    if not pa.types.is_struct(column.type):
+        return _dense(column, name), len(column)
+    kinds, sizes, indices, values = column.flatten()
+    sparse = kinds.to_numpy() == _SPARSE
+    if not sparse.any():
+        return _dense(values, name), len(column)
+    return _mixed(sparse, sizes, indices, values, name), int((~sparse).sum())
+
+
+def _dense(column: pa.Array, name: str) -> Floats:
+    width = _only_width(column.value_lengths().to_numpy(), name)
+    cells = column.flatten().cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return np.asarray(cells).reshape(len(column), width)
+
+
+def _mixed(sparse: Booleans, sizes: pa.Array, indices: pa.Array, values: pa.Array, name: str) -> Matrix:
+    """All rows as sparse ones; a dense one stores all its cells."""
+    lengths = values.value_lengths().to_numpy()
+    width = _only_width(np.where(sparse, sizes.fill_null(0).to_numpy(), lengths), name)
+    starts = np.r_[0, np.cumsum(lengths, dtype=np.int64)]
+    columns = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
+    columns[np.repeat(sparse, lengths)] = indices.flatten().to_numpy()
+    cells = values.flatten().to_numpy(zero_copy_only=False)
+    return sp.csr_array((cells, columns, starts), shape=(len(lengths), width))
+
+
+def _only_width(widths: npt.NDArray[np.integer], name: str) -> int:
+    found = np.unique(widths)
+    if len(found) > 1:
+        raise ValueError(f"column {name!r} has vectors of {found[0]} and of {found[-1]} numbers.")
+    return int(found[0]) if len(found) else 0
+
+
+def in_form(X: Matrix, sparse: bool, width: int) -> Matrix:
+    """A matrix as all pieces are to be: sparse or not, and so many columns wide."""
+    if not sparse:
+        return X.toarray() if is_sparse(X) else X
+    X = sp.csr_array(X)
+    return sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
