@@ -97,3 +97,11 @@ def test_no_rows_at_all_and_other_columns():
     with pytest.raises(ValueError, match="some partitions have 2 columns, others 3"):
         Looks.at(np.ones((1, 3))) + Looks.at(np.ones((1, 2)))
     assert is_sparse((Looks.at(sp.csr_array((0, 2))) + Looks.at(sp.csr_array((3, 2)))).example)
+
+
+def test_averages_of_joint_densities_are_refused_in_one_line():
+    rng = np.random.default_rng(0)
+    X, codes = rng.normal(size=(60, 4)), np.arange(60) % 2
+    model = MaxDiscClassifier(structure="joint")
+    with pytest.raises(ValueError, match=r"needs the rows in memory or in batches: use evidence='raw'"):
+        model.fit_rows(partitioned(X, codes, 2), [0, 1])

@@ -53,7 +53,7 @@ from maxdisc.parameters import (
     sorted_union,
 )
 from maxdisc.redundancy import Overlap, Redundancy
-from maxdisc.rows import ArrayRows, Folds, HashFolds, Rows
+from maxdisc.rows import ArrayRows, BatchRows, Folds, HashFolds, Rows
 from maxdisc.selection import Choice, FoldModels, Rule, SelectionPath, choose, size_grid
 from maxdisc.smoothing import Smoothing
 from maxdisc.sparse_folds import SparseFoldModels, suits
@@ -425,6 +425,11 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     def _learn_jointly(
         self, rows: Rows, joint: Joint, plans: Sequence[Folds], classes: npt.NDArray[np.generic]
     ) -> Self:
+        if self.evidence != "raw" and not isinstance(rows, ArrayRows | BatchRows):
+            raise ValueError(
+                f"evidence={self.evidence!r} of joint densities needs the rows in memory or in batches: use "
+                "evidence='raw', or structure='independent'."
+            )
         family, smoothing = FAMILIES["gaussian"], given_smoothing(self.smoothing)
         settings = (given_prior(self.prior, classes), find_divergence(self.divergence))
         moments = rows.moments(family)[0]
