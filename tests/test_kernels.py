@@ -14,6 +14,8 @@ import pytest
 import scipy.sparse as sp
 
 from maxdisc import MaxDiscClassifier
+from maxdisc.families import FAMILIES
+from maxdisc.rows import ArrayRows, FixedFolds
 from maxdisc.threads import in_threads, limited_threads, n_threads
 
 FIT = """
@@ -171,3 +173,41 @@ def test_a_number_of_jobs_that_is_none(bad):
     X, y = counts(40, 10)
     with pytest.raises(ValueError, match="n_jobs must be None or an integer other than 0"):
         MaxDiscClassifier(n_jobs=bad).fit(X, y)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("indices", [np.int32, np.int64])
+@pytest.mark.parametrize("family", ["poisson", "gaussian", "bernoulli"])
+def test_compiled_sums_are_those_of_products(threads, indices, family, monkeypatch):
+    rng = np.random.default_rng(0)
+    dense = rng.poisson(0.4, size=(300, 40)).astype(float)
+    dense = np.minimum(dense, 1.0) if family == "bernoulli" else dense
+    X = sp.csr_array(dense)
+    X.data[:5] = 0.0  # stored all the same
+    X = sp.csr_array((X.data, X.indices.astype(indices), X.indptr.astype(indices)), shape=X.shape)
+    codes, fold = rng.integers(0, 4, 300), rng.integers(-1, 3, 300)
+    codes[codes == 2] = 3  # a class without rows
+    rows = ArrayRows(X, codes, 4, rng.integers(0, 3, 300).astype(float))
+    folds = FixedFolds(fold, 3)
+    plain = rows.moments(FAMILIES[family], folds)
+    monkeypatch.setattr("maxdisc.counting.MANY_CELLS", 1)
+    monkeypatch.setattr("maxdisc.counting.WORTH_LOADING", 1)
+    with limited_threads(threads):
+        compiled = rows.moments(FAMILIES[family], folds)
+    for one, other in zip(plain, compiled, strict=True):
+        np.testing.assert_array_equal(one.sums, other.sums)  # integers: to the last bit
+        np.testing.assert_array_equal(one.weight, other.weight)
+        if one.nonzero is not None:
+            np.testing.assert_array_equal(one.nonzero, other.nonzero)
+
+
+def test_compiled_sums_of_no_rows_and_of_responsibilities(monkeypatch):
+    monkeypatch.setattr("maxdisc.counting.MANY_CELLS", 0)
+    monkeypatch.setattr("maxdisc.counting.WORTH_LOADING", 0)
+    rng = np.random.default_rng(0)
+    X, shares = sp.csr_array(rng.poisson(1.0, size=(50, 6)).astype(float)), rng.dirichlet(np.ones(3), 50)
+    (found,) = ArrayRows(X, shares, 3).moments(FAMILIES["poisson"])[:1]
+    np.testing.assert_allclose(found.sums[0], shares.T @ X.toarray(), rtol=1e-12)
+    (none,) = ArrayRows(X[:0], np.zeros(0, dtype=int), 3).moments(FAMILIES["poisson"])[:1]
+    assert not none.sums.any()
+    assert none.sums.shape == (1, 3, 6)

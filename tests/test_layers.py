@@ -78,7 +78,7 @@ LAYERS = {
 PEERS = {
     "support": {"matrices"},
     "moments": {"matrices"},
-    "counting": {"matrices", "moments"},
+    "counting": {"kernels", "matrices", "moments", "threads"},
     "products": {"counting", "matrices", "moments"},
     "smoothing": {"matrices", "moments"},
     "measures": {"matrices"},

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from maxdisc import kernels
 from maxdisc.matrices import Floats, Integers, Matrix, blocks, canonical, is_sparse, with_data
 from maxdisc.moments import ClassMoments, merged, ratio
+from maxdisc.threads import in_threads, n_threads
+
+#: From so many stored cells on, sums are compiled, ...
+MANY_CELLS = 2**16
+#: ... and from so many on, compiled code is worth loading.
+WORTH_LOADING = 2**24
 
 #: From a matrix to the L matrices of its statistics.
 Statistics = Callable[[Matrix], Sequence[Matrix]]
@@ -150,13 +159,36 @@ def fold_moments(
 def _sparse_sums(
     statistics: Statistics, X: Matrix, members: Membership, n_classes: int
 ) -> tuple[Floats, Floats]:
-    indicator = members.indicator(X.shape[0])
     planes = statistics(X)
-    sums = np.empty((len(planes), members.n_groups, X.shape[1]))
+    sums = np.zeros((len(planes), members.n_groups, X.shape[1]))
+    nonzero = np.zeros((members.n_groups // n_classes, X.shape[1]))
+    if _worth_compiling(X):
+        from maxdisc.kernels.sums import group_cells, group_sums
+
+        for out, plane in zip(sums, planes, strict=True):
+            _added_up(group_sums, plane, members, 1, out)
+        _added_up(group_cells, X, members, n_classes, nonzero)
+        return sums, nonzero
+    indicator = members.indicator(X.shape[0])
     for out, plane in zip(sums, planes, strict=True):
         (indicator @ plane).toarray(out=out)
     stored = with_data(X, (X.data != 0).astype(np.float64))
-    return sums, (members.indicator(X.shape[0], n_classes) @ stored).toarray()
+    return sums, (members.indicator(X.shape[0], n_classes) @ stored).toarray(out=nonzero)
+
+
+def _worth_compiling(X: Matrix) -> bool:
+    """Whether there are enough cells for compiled code, which may have to be loaded first."""
+    return bool(X.nnz >= (MANY_CELLS if "numba" in sys.modules else WORTH_LOADING)) and kernels.works()
+
+
+def _added_up(kernel: Callable[..., None], X: Matrix, members: Membership, coarser: int, out: Floats) -> None:
+    """Run a kernel on the rows of all groups, ``coarser`` at a time, in threads with about as many cells."""
+    starts = np.searchsorted(members.groups // coarser, np.arange(len(out) + 1))
+    cells = np.r_[0, np.cumsum(np.diff(X.indptr)[members.rows])][starts]
+    cuts = np.searchsorted(cells, np.linspace(0, cells[-1], n_threads() + 1)[1:-1])
+    ranges = list(pairwise([0, *np.unique(cuts[(cuts > 0) & (cuts < len(out))]).tolist(), len(out)]))
+    given = (X.indptr, X.indices, X.data, members.rows, members.weights, starts)
+    in_threads(lambda some: kernel(*given, *some, out), ranges)
 
 
 def _centre_where_it_cancels(X: Matrix, members: Membership, sums: Floats) -> Floats | None:
