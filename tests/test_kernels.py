@@ -211,3 +211,49 @@ def test_compiled_sums_of_no_rows_and_of_responsibilities(monkeypatch):
     (none,) = ArrayRows(X[:0], np.zeros(0, dtype=int), 3).moments(FAMILIES["poisson"])[:1]
     assert not none.sums.any()
     assert none.sums.shape == (1, 3, 6)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("gaps", [0.0, 0.3])
+def test_tiles_of_dense_tables_have_the_sums_of_blocks(threads, dtype, gaps, monkeypatch):
+    rng = np.random.default_rng(0)
+    monkeypatch.setattr("maxdisc.kernels.sums.COLUMNS_AT_A_TIME", 7)
+    X = (1e4 * rng.normal(size=23) + rng.normal(size=(300, 23))).astype(dtype)
+    X[rng.random(X.shape) < gaps] = np.nan
+    codes, weights = rng.integers(0, 4, 300), rng.uniform(0, 2, 300)
+    X[codes == 1, 3] = np.nan if gaps else 5.0
+    rows, folds = ArrayRows(X, codes, 4, weights), FixedFolds(rng.integers(-1, 3, 300), 3)
+    blocks = rows.moments(FAMILIES["gaussian"], folds)
+    monkeypatch.setattr("maxdisc.counting.MANY_VALUES", 1)
+    monkeypatch.setattr("maxdisc.counting.VALUES_WORTH_LOADING", 1)
+    with limited_threads(threads):
+        tiles = rows.moments(FAMILIES["gaussian"], folds)
+    exact = X.astype(np.float64)
+    for f, (one, other) in enumerate(zip(blocks, tiles, strict=True)):
+        assert (one.observed is None) == (other.observed is None)
+        for found, due in zip(other.centred(), one.centred(), strict=True):
+            np.testing.assert_allclose(found, due, rtol=1e-10, atol=1e-9)
+        held = folds.assignment == (f if f < 3 else -1)
+        for c in range(4):
+            some = held & (codes == c)
+            seen = ~np.isnan(exact[some])
+            total = weights[some] @ seen
+            mean = np.where(total > 0, weights[some] @ np.nan_to_num(exact[some]), 0) / np.maximum(
+                total, 1e-9
+            )
+            squares = weights[some] @ np.where(seen, exact[some] - mean, 0.0) ** 2
+            np.testing.assert_allclose(other.centred()[1][1, c], squares, rtol=1e-9, atol=1e-9)
+
+
+def test_a_table_in_another_order_takes_the_other_way(monkeypatch):
+    monkeypatch.setattr("maxdisc.counting.MANY_VALUES", 1)
+    monkeypatch.setattr("maxdisc.counting.VALUES_WORTH_LOADING", 1)
+    rng = np.random.default_rng(0)
+    X, codes = rng.normal(size=(60, 5)), np.arange(60) % 2
+    whole = ArrayRows(X, codes, 2).moments(FAMILIES["gaussian"])[0].centred()
+    for other in (np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2]):
+        for found, due in zip(
+            ArrayRows(other, codes, 2).moments(FAMILIES["gaussian"])[0].centred(), whole, strict=True
+        ):
+            np.testing.assert_allclose(found, due, rtol=1e-12, atol=1e-12)

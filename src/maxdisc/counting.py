@@ -20,6 +20,8 @@ from maxdisc.threads import in_threads, n_threads
 MANY_CELLS = 2**16
 #: ... and from so many on, compiled code is worth loading.
 WORTH_LOADING = 2**24
+#: The same for the values of dense tables.
+MANY_VALUES, VALUES_WORTH_LOADING = 2**18, 2**26
 
 #: From a matrix to the L matrices of its statistics.
 Statistics = Callable[[Matrix], Sequence[Matrix]]
@@ -295,7 +297,9 @@ def _centred_sums(
 ) -> tuple[Floats, Floats, Floats | None]:
     """Two passes over each block while it is in cache, blocks merged about weighted origins."""
     shape = (members.n_groups, X.shape[1])
-    sums = np.zeros((len(statistics(np.zeros((0, 1)))), *shape))
+    if _how_many(statistics) == 2 and _is_worth_tiles(X):
+        return _centred_in_tiles(X, members)
+    sums = np.zeros((_how_many(statistics), *shape))
     origin = np.zeros(shape)
     cells, complete = np.zeros((members.n_groups, 1)), True
     for block in _dense_blocks(X, members):
@@ -308,3 +312,30 @@ def _centred_sums(
         sums[:, block.groups], origin[block.groups] = merged(old, (block.cells, fresh, center))
         cells[block.groups] += block.cells
     return sums, origin, None if complete else cells
+
+
+def _how_many(statistics: Statistics) -> int:
+    """L, the number of statistics."""
+    return len(statistics(np.zeros((0, 1))))
+
+
+def _is_worth_tiles(X: Matrix) -> bool:
+    """Whether a dense table is large enough for compiled code, and lies in memory as that wants it."""
+    enough = MANY_VALUES if "numba" in sys.modules else VALUES_WORTH_LOADING
+    plain = isinstance(X, np.ndarray) and X.dtype in (np.float32, np.float64) and X.flags.c_contiguous
+    return plain and X.size >= enough and kernels.works()
+
+
+def _centred_in_tiles(X: Matrix, members: Membership) -> tuple[Floats, Floats, Floats | None]:
+    """What :func:`_centred_sums` does for two powers, compiled, in threads over tiles of columns."""
+    from maxdisc.kernels.sums import COLUMNS_AT_A_TIME, centred_sums
+
+    shape = (members.n_groups, X.shape[1])
+    sums, origin, cells = np.zeros((2, *shape)), np.zeros(shape), np.zeros(shape)
+    starts = np.searchsorted(members.groups, np.arange(members.n_groups + 1))
+    given = (X, members.rows, members.weights, starts)
+    missing = in_threads(
+        lambda tile: centred_sums(*given, tile.start, tile.stop, cells, origin, sums[1]),
+        list(blocks(X.shape[1], 1, COLUMNS_AT_A_TIME)),
+    )
+    return sums, origin, cells if any(missing) else None

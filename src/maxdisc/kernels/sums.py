@@ -54,3 +54,69 @@ def group_cells(
             for p in range(np.uint64(indptr[row]), np.uint64(indptr[row + np.uint64(1)])):
                 if data[p] != 0:
                     into[np.uint32(columns[p])] += weight
+
+
+#: Rows that are looked at twice while they are in the cache, ...
+ROWS_AT_A_TIME = 32
+#: ... in tiles of so many columns.
+COLUMNS_AT_A_TIME = 1024
+
+
+@kernel
+def centred_sums(
+    X: Any,
+    rows: Any,
+    weights: Any,
+    starts: Any,
+    first: int,
+    last: int,
+    cells: Any,
+    mean: Any,
+    squares: Any,
+) -> bool:
+    """For some columns of a dense table, and each group: weight of its cells, their mean, squares about it.
+
+    Results have shape (G, D). A few rows at a time are summed, and then their squares about their own mean,
+    while they are in the cache; means and squares are merged as Chan, Golub and LeVeque do. NaN is a missing
+    cell. Says whether there was one.
+    """
+    width = last - first
+    block_cells, block_mean, block_squares = np.empty(width), np.empty(width), np.empty(width)
+    missing = False
+    for g in range(starts.size - 1):
+        into_cells, into_mean, into_squares = (
+            cells[g, first:last],
+            mean[g, first:last],
+            squares[g, first:last],
+        )
+        for begin in range(starts[g], starts[g + 1], ROWS_AT_A_TIME):
+            end = min(begin + ROWS_AT_A_TIME, starts[g + 1])
+            block_cells[:] = 0.0
+            block_mean[:] = 0.0
+            block_squares[:] = 0.0
+            total = 0.0
+            for e in range(begin, end):
+                values, weight = X[rows[e], first:last], weights[e]
+                total += weight
+                for j in range(width):
+                    value = np.float64(values[j])
+                    here = value == value
+                    block_mean[j] += weight * value if here else 0.0
+                    block_cells[j] += weight if here else 0.0
+            for j in range(width):
+                missing |= block_cells[j] != total
+                block_mean[j] = block_mean[j] / block_cells[j] if block_cells[j] > 0 else 0.0
+            for e in range(begin, end):
+                values, weight = X[rows[e], first:last], weights[e]
+                for j in range(width):
+                    gap = np.float64(values[j]) - block_mean[j]
+                    block_squares[j] += weight * gap * gap if gap == gap else 0.0
+            for j in range(width):
+                before, more = into_cells[j], block_cells[j]
+                both = before + more
+                gap = block_mean[j] - into_mean[j]
+                share = more / both if both > 0 else 0.0
+                into_mean[j] += gap * share
+                into_squares[j] += block_squares[j] + gap * gap * before * share
+                into_cells[j] = both
+    return missing
