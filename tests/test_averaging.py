@@ -185,8 +185,10 @@ def test_trusts_weights_and_evidence_follow_from_held_out_scores():
 
     def loss(s, doubted=0.0):
         log_p = log_softmax(s, axis=-1)
+        own = np.eye(s.shape[-1], dtype=bool)[labels]
         seen = log_p[..., np.arange(len(labels)), labels]
-        return -((1 - doubted) * seen + doubted * log_p.mean(axis=-1)).mean(axis=-1)
+        wrong = np.logaddexp.reduce(np.where(own, -np.inf, log_p), axis=-1)
+        return -((1 - doubted) * seen + (doubted * wrong if doubted else 0.0)).mean(axis=-1)
 
     by_trust = np.stack([loss(trust * scores, 1 / (len(X) + 2)) for trust in TRUSTS])
     trusts, least = np.array(TRUSTS)[by_trust.argmin(axis=0)], by_trust.min(axis=0)

@@ -24,13 +24,14 @@ import numpy as np, scipy.sparse as sp
 {before}
 from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer
 rng = np.random.default_rng(0)
-y = np.arange(600) % 4
-X = sp.csr_array(rng.poisson(rng.gamma(0.1, 1.0, (4, 30_000))[y]).astype(float))
+y = np.arange(400) % 40
+X = sp.random_array((400, 30_000), density=0.01, rng=rng, format="csr")
+X.data[:] = np.ceil(3 * X.data)
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     for _ in range(2):
         model = MaxDiscClassifier().fit(X, y)
-        words = TermFrequencyVectorizer().fit_transform(["alpha beta gamma %d" % i for i in range(60_000)])
+        words = TermFrequencyVectorizer().fit_transform(["alpha beta gamma %d" % i for i in range(600_000)])
 said = [str(w.message) for w in caught if issubclass(w.category, RuntimeWarning)]
 print(len(said), *said, sep="\\n")
 print("numba" in sys.modules and sys.modules["numba"] is not None)
@@ -152,6 +153,7 @@ def test_no_more_threads_than_are_allowed(n_jobs, most):
 def test_the_number_of_jobs_changes_nothing_but_the_threads(monkeypatch):
     X, y = counts()
     asked = []
+    monkeypatch.setattr("maxdisc.decision.MANY_CELLS", 1)
 
     def watched(function, items, _=None):
         asked.append(n_threads())

@@ -532,7 +532,7 @@ def counted(
 ) -> tuple[Floats, Floats]:
     """Weight of the rows that scores (..., n, C) classify correctly, and their log-loss; shape (...).
 
-    A doubt is the share of each row that belongs to no class more than to another.
+    With a doubt, that is the probability with which a row is taken to have another class than its own.
     """
     predicted = scores.argmax(axis=-1)
     highest = scores.max(axis=-1, keepdims=True)
@@ -541,17 +541,26 @@ def counted(
     # A class absent from the training rows has probability 0: as wrong as numbers can say.
     absent = np.isneginf(log_p)
     log_p = np.where(absent, np.log(np.finfo(np.float64).tiny), log_p)
+    told = log_p
+    if doubt:
+        # Rows of a class that cannot be tell nothing, nor do rows that can have no other.
+        other = _log_other(log_p, absent)
+        told = np.where(absent | np.isneginf(other), log_p, (1 - doubt) * log_p + doubt * other)
     at = np.arange(len(labels))
     if labels.ndim == 1:
-        right, seen, gone, whole = predicted == labels, log_p[..., at, labels], absent[..., at, labels], 1.0
-    else:
-        right, seen, whole = labels[at, predicted], (labels * log_p).sum(axis=-1), labels.sum(axis=1)
-        gone = (absent & (labels > 0)).any(axis=-1)
-    if doubt:
-        # Classes that cannot be are not in doubt, and rows of such a class tell nothing.
-        alike = whole * np.mean(log_p, axis=-1, where=~absent)
-        seen = np.where(gone, seen, (1 - doubt) * seen + doubt * alike)
-    return right @ weights, -(seen @ weights)
+        return (predicted == labels) @ weights, -(told[..., at, labels] @ weights)
+    return labels[at, predicted] @ weights, -((labels * told).sum(axis=-1) @ weights)
+
+
+def _log_other(log_p: Floats, absent: Booleans) -> Floats:
+    """Log of one minus each probability, (..., C), with all digits where one is next to 1."""
+    first = log_p.argmax(axis=-1)[..., None]
+    others = np.where(absent, -np.inf, log_p)
+    np.put_along_axis(others, first, -np.inf, axis=-1)
+    with np.errstate(divide="ignore"):
+        out = np.log1p(-np.minimum(np.exp(log_p), 0.5 + 1e-9))
+    np.put_along_axis(out, first, np.logaddexp.reduce(others, axis=-1)[..., None], axis=-1)
+    return np.asarray(out)
 
 
 def row_blocks(n_rows: int, decision: LinearDecision, sparse: bool) -> list[slice]:

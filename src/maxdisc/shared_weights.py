@@ -32,9 +32,10 @@ def doubt(n_rows: float) -> float:
 
     Where rows are told apart without an error, scores that are twice as large always have less loss, though
     nothing was learnt about how sure to be. After n rows without an error the next is wrong with a
-    probability of 1 / (n + 2), says the rule of Laplace; so this share of each row goes to all classes alike,
-    as Platt did with two. The best scale is then that at which all rows are about as sure as that: models
-    that are far surer of some rows than of others are told from those that are not.
+    probability of 1 / (n + 2), says the rule of Laplace; so with this share each row is taken to be of some
+    other class, as Platt did with two. The best scale is then that at which all rows are about as sure as
+    that: models that are far surer of some rows than of others are told from those that are not. Which other
+    class it would be is left to the model: classes that are out of the question stay so.
 
     Parameters
     ----------
@@ -107,7 +108,7 @@ def shared_weights(
     tol : float
         The last step is one that promises to gain no more than this, in nats for each row.
     doubt : float
-        The share of each row that belongs to no class more than to another: see :func:`doubt`.
+        The probability with which a row is taken to have another class than its own: see :func:`doubt`.
 
     Returns
     -------
@@ -210,11 +211,29 @@ class _Problem:
     def loss(self, log_p: Floats) -> float:
         """The mean log-loss, with doubt."""
         seen = log_p[np.arange(len(self.codes)), self.codes]
-        return -float(self.share @ ((1 - self.doubt) * seen + self.doubt * log_p.mean(axis=1)))
+        if self.doubt:
+            seen = (1 - self.doubt) * seen + self.doubt * self._wrong(log_p)
+        return -float(self.share @ seen)
+
+    def _wrong(self, log_p: Floats) -> Floats:
+        """The log probability that a row has another class than its own, shape (n,)."""
+        others = log_p.copy()
+        others[np.arange(len(self.codes)), self.codes] = -np.inf
+        return np.asarray(np.logaddexp.reduce(others, axis=1))
 
     def slope(self, point: Floats, probability: Floats) -> Floats:
-        surplus = probability - self.doubt / probability.shape[1]
-        surplus[np.arange(len(self.codes)), self.codes] -= 1.0 - self.doubt
+        own = np.arange(len(self.codes)), self.codes
+        surplus = probability.copy()
+        if self.doubt:
+            surplus[own] = 0.0
+            wrong = surplus.sum(axis=1, keepdims=True)
+            # Where the others' shares of nothing are lost, they are alike.
+            rival = np.where(
+                wrong > 0, surplus / np.where(wrong > 0, wrong, 1.0), 1.0 / (surplus.shape[1] - 1)
+            )
+            surplus = probability - self.doubt * rival
+            surplus[own] = probability[own] + self.doubt
+        surplus[own] -= 1.0
         surplus *= self.share[:, None]
         of_weights = surplus.reshape(-1) @ self.tensor.reshape(surplus.size, -1)
         return np.r_[of_weights, surplus.sum(axis=0)] + self.precision * (point - self.center)

@@ -141,7 +141,7 @@ def test_selection_stability_paths_and_calibration(tmp_path):
     out = tmp_path / "pages"
     write_pages(tmp_path, out)
     selection = (out / "selection.md").read_text()
-    assert "| K=10 | js_gm, redundancy 1 | chi2 | +5.00 | +5.00 |  | ahead |" in selection
+    assert "| K=10 | js_gm, redundancy 1 | chi2 | +5.00 | +5.00 |  |  | ahead |" in selection
     assert "**81.00**" in selection
     assert "| chi2 | 0.75 | 0.38 |" in (out / "stability.md").read_text()
     assert "| Poisson, raw | 1.00 | 10.00 |" in (out / "accuracy-against-k.md").read_text()

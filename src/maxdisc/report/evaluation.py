@@ -79,7 +79,7 @@ def evaluate(
     >>> model = MaxDiscClassifier().fit(iris.data[::2], iris.target[::2])
     >>> report = evaluate(model, iris.data[1::2], iris.target[1::2])
     >>> report.scores.right, report.data.rows
-    (71, 75)
+    (72, 75)
     """
     fitted = FittedModel.of(model)
     judged = _Judged.of(fitted, X, y)
