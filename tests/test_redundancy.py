@@ -227,8 +227,8 @@ def test_a_pool_is_a_few_times_the_size_and_never_large():
 
 def test_the_classifier_prefers_what_is_new():
     X, codes = repeated()
-    plain = MaxDiscClassifier(n_features=2).fit(X, codes)
-    model = MaxDiscClassifier(n_features=2, redundancy=1.0).fit(X, codes)
+    plain = MaxDiscClassifier(n_features=2, smoothing=1.0).fit(X, codes)
+    model = MaxDiscClassifier(n_features=2, smoothing=1.0, redundancy=1.0).fit(X, codes)
     assert 5 not in plain.ranking_[:2]
     assert 5 in model.ranking_[:2]
     np.testing.assert_array_equal(plain.scores_, model.scores_)

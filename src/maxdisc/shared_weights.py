@@ -23,6 +23,8 @@ ENOUGH_GAIN = 1e-4
 #: By this share second derivatives are increased: directions in which nothing changes then stay still. It is
 #: a share of each, because one row may be so far from the others that the unit of its feature is its own.
 DAMPING = 1e-9
+#: Features that differ by fewer nats than this between classes are rounding: the ridge holds them at 1.
+ROUNDING = 1e-12
 #: A ridge for rows of hardly any weight: nothing moves.
 MOST_PRECISION = 1e12
 
@@ -182,7 +184,7 @@ class _Problem:
         # What all classes share changes no probability, but costs digits.
         centred = tensor - tensor.mean(axis=1, keepdims=True)
         spread = np.sqrt(share @ (centred**2).mean(axis=1))
-        unit = 1.0 / np.where(spread > 0, spread, 1.0)
+        unit = 1.0 / np.where(spread > ROUNDING, spread, 1.0)
         # A row of weight 2 is two rows, as in smoothing.
         total = max(float(row_weight.sum()), np.finfo(np.float64).tiny)
         precision = np.r_[ridge * unit**2, np.full(tensor.shape[1], bias_ridge)]
