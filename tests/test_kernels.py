@@ -31,7 +31,8 @@ with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     for _ in range(2):
         model = MaxDiscClassifier().fit(X, y)
-        words = TermFrequencyVectorizer().fit_transform(["alpha beta gamma %d" % i for i in range(600_000)])
+        long = [" ".join(60 * c + str(i % 50) for c in "abcd") for i in range(36_000)]
+        words = TermFrequencyVectorizer().fit_transform(long)
 said = [str(w.message) for w in caught if issubclass(w.category, RuntimeWarning)]
 print(len(said), *said, sep="\\n")
 print("numba" in sys.modules and sys.modules["numba"] is not None)
