@@ -164,18 +164,15 @@ def _sparse_sums(
     planes = statistics(X)
     sums = np.zeros((len(planes), members.n_groups, X.shape[1]))
     nonzero = np.zeros((members.n_groups // n_classes, X.shape[1]))
-    if _worth_compiling(X):
-        from maxdisc.kernels.sums import group_cells, group_sums
-
-        for out, plane in zip(sums, planes, strict=True):
-            _added_up(group_sums, plane, members, 1, out)
-        _added_up(group_cells, X, members, n_classes, nonzero)
-        return sums, nonzero
-    indicator = members.indicator(X.shape[0])
-    for out, plane in zip(sums, planes, strict=True):
-        (indicator @ plane).toarray(out=out)
     stored = with_data(X, (X.data != 0).astype(np.float64))
-    return sums, (members.indicator(X.shape[0], n_classes) @ stored).toarray(out=nonzero)
+    compiled = _worth_compiling(X)
+    asked = [(out, plane, 1) for out, plane in zip(sums, planes, strict=True)]
+    for out, plane, coarser in [*asked, (nonzero, stored, n_classes)]:
+        if compiled:
+            _add_up(plane, members, coarser, out)
+        else:
+            (members.indicator(X.shape[0], coarser) @ plane).toarray(out=out)
+    return sums, nonzero
 
 
 def _worth_compiling(X: Matrix) -> bool:
@@ -183,14 +180,16 @@ def _worth_compiling(X: Matrix) -> bool:
     return bool(X.nnz >= (MANY_CELLS if "numba" in sys.modules else WORTH_LOADING)) and kernels.works()
 
 
-def _added_up(kernel: Callable[..., None], X: Matrix, members: Membership, coarser: int, out: Floats) -> None:
-    """Run a kernel on the rows of all groups, ``coarser`` at a time, in threads with about as many cells."""
+def _add_up(X: Matrix, members: Membership, coarser: int, out: Floats) -> None:
+    """Add up the rows of all groups, ``coarser`` at a time, in threads with about as many cells each."""
+    from maxdisc.kernels.sums import group_sums
+
     starts = np.searchsorted(members.groups // coarser, np.arange(len(out) + 1))
     cells = np.r_[0, np.cumsum(np.diff(X.indptr)[members.rows])][starts]
     cuts = np.searchsorted(cells, np.linspace(0, cells[-1], n_threads() + 1)[1:-1])
     ranges = list(pairwise([0, *np.unique(cuts[(cuts > 0) & (cuts < len(out))]).tolist(), len(out)]))
     given = (X.indptr, X.indices, X.data, members.rows, members.weights, starts)
-    in_threads(lambda some: kernel(*given, *some, out), ranges)
+    in_threads(lambda some: group_sums(*given, *some, out), ranges)
 
 
 def _centre_where_it_cancels(X: Matrix, members: Membership, sums: Floats) -> Floats | None:

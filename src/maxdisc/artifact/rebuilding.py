@@ -220,7 +220,7 @@ class Shelf:
 
     def _classifier(self, model: MaxDiscClassifier, fitted: Node) -> MaxDiscClassifier:
         # It is only asked whether the value is one, so an abstract class will do.
-        family = self._known(fitted["family"], Family, "family")  # type: ignore[type-abstract]
+        family = self._known(fitted["family"], Family, "family")  # type: ignore[type-abstract]  # any subclass will do
         smoothing = self._known(fitted["smoothing"], Smoothing, "smoothing")
         divergence = decoded(fitted["divergence"], self.functions)
         if not callable(divergence):

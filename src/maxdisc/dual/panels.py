@@ -93,7 +93,7 @@ class Panels(NamedTuple):
         return Panels(*parts)
 
     # Panels side by side, which is not what + of tuples is.
-    def __add__(self, other: Panels) -> Panels:  # type: ignore[override]
+    def __add__(self, other: Panels) -> Panels:  # type: ignore[override]  # as said above
         parts: tuple[Any, ...] = tuple(np.concatenate(pair) for pair in zip(self, other, strict=True))
         return Panels(*parts)
 

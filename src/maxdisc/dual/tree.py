@@ -119,7 +119,7 @@ def _until_nobody_asks(
         given = (*tree[2:], *_rules(problem.support.lattice), wanted)
         parts = [left[some] for some in blocks(len(left), 1, PROBLEMS_AT_A_TIME)]
         # mypy cannot tell the type of a function without a name that has a default.
-        in_threads(lambda some, given=given: work(given, some), parts)  # type: ignore[misc]
+        in_threads(lambda some, given=given: work(given, some), parts)  # type: ignore[misc]  # mypy infers no lambda with defaults
         left = left[asked[left]]
         if len(tree.child) >= MOST_PANELS:
             break

@@ -34,28 +34,6 @@ def group_sums(
                 into[np.uint32(columns[p])] += weight * data[p]
 
 
-@kernel
-def group_cells(
-    indptr: Any,
-    columns: Any,
-    data: Any,
-    rows: Any,
-    weights: Any,
-    starts: Any,
-    first: int,
-    last: int,
-    cells: Any,
-) -> None:
-    """Add up the weights of the cells that are not zero, as :func:`group_sums` does with the cells."""
-    for g in range(first, last):
-        into = cells[g]
-        for e in range(np.uint64(starts[g]), np.uint64(starts[g + 1])):
-            row, weight = np.uint64(rows[e]), weights[e]
-            for p in range(np.uint64(indptr[row]), np.uint64(indptr[row + np.uint64(1)])):
-                if data[p] != 0:
-                    into[np.uint32(columns[p])] += weight
-
-
 #: Rows that are looked at twice while they are in the cache, ...
 ROWS_AT_A_TIME = 32
 #: ... in tiles of so many columns.
