@@ -23,6 +23,9 @@ WORTH_LOADING = 2**24
 #: The same for the values of dense tables.
 MANY_VALUES, VALUES_WORTH_LOADING = 2**18, 2**26
 
+#: Powers cancel where the variance is less than this share of the mean square.
+CANCELS = 1e-4
+
 #: From a matrix to the L matrices of its statistics.
 Statistics = Callable[[Matrix], Sequence[Matrix]]
 
@@ -133,16 +136,15 @@ def fold_moments(
     observed: Floats | None = None
     nonzero: Floats | None = None
     if is_sparse(X):
-        X = canonical(X).astype(np.float64, copy=False)
-        sums, nonzero = _sparse_sums(statistics, X, members, n_classes)
+        X = canonical(X)
         if powers:
-            origin = _centre_where_it_cancels(X, members, sums)
+            sums, origin = _sparse_powers(statistics, X, members)
+        else:
+            sums, nonzero = _sparse_sums(statistics, X.astype(np.float64, copy=False), members, n_classes)
     elif powers:
         sums, origin, observed = _centred_sums(statistics, X, members)
     else:
         sums, observed, nonzero = _plain_sums(statistics, X, members, n_classes)
-    if powers:
-        nonzero = None  # zero is then a number like any other
     weight = members.group_weight
     squares = np.bincount(members.groups // n_classes, members.weights**2, members.n_groups // n_classes)
     return [
@@ -175,6 +177,25 @@ def _sparse_sums(
     return sums, nonzero
 
 
+def _sparse_powers(
+    statistics: Statistics, X: Matrix, members: Membership
+) -> tuple[Floats, Floats | None]:
+    """Sums of the powers of the values; about their means, with these means, where they cancel."""
+    n_powers = _how_many(statistics)
+    if n_powers == 2 and X.dtype in (np.float32, np.float64) and _worth_compiling(X):
+        from maxdisc.kernels.sums import group_powers
+
+        sums = np.zeros((2, members.n_groups, X.shape[1]))
+        starts, ranges = _shared_out(X, members)
+        given = (X.indptr, X.indices, X.data, members.rows, members.weights, starts)
+        cancel = in_threads(lambda some: group_powers(*given, *some, *sums, CANCELS), ranges)
+        return sums, _centre_where_it_cancels(X, members, sums) if any(cancel) else None
+    X = X.astype(np.float64, copy=False)
+    indicator = members.indicator(X.shape[0])
+    sums = np.stack([(indicator @ plane).toarray() for plane in statistics(X)])
+    return sums, _centre_where_it_cancels(X, members, sums)
+
+
 def _worth_compiling(X: Matrix) -> bool:
     """Whether there are enough cells for compiled code, which may have to be loaded first."""
     return bool(X.nnz >= (MANY_CELLS if "numba" in sys.modules else WORTH_LOADING)) and kernels.works()
@@ -184,12 +205,22 @@ def _add_up(X: Matrix, members: Membership, coarser: int, out: Floats) -> None:
     """Add up the rows of all groups, ``coarser`` at a time, in threads with about as many cells each."""
     from maxdisc.kernels.sums import group_sums
 
-    starts = np.searchsorted(members.groups // coarser, np.arange(len(out) + 1))
-    cells = np.r_[0, np.cumsum(np.diff(X.indptr)[members.rows])][starts]
-    cuts = np.searchsorted(cells, np.linspace(0, cells[-1], n_threads() + 1)[1:-1])
-    ranges = list(pairwise([0, *np.unique(cuts[(cuts > 0) & (cuts < len(out))]).tolist(), len(out)]))
+    starts, ranges = _shared_out(X, members, coarser)
     given = (X.indptr, X.indices, X.data, members.rows, members.weights, starts)
     in_threads(lambda some: group_sums(*given, *some, out), ranges)
+
+
+def _shared_out(
+    X: Matrix, members: Membership, coarser: int = 1
+) -> tuple[Integers, list[tuple[int, int]]]:
+    """Where the rows of each group begin, shape (G + 1,), and ranges of groups of about as many cells."""
+    n_groups = members.n_groups // coarser
+    starts = np.searchsorted(members.groups // coarser, np.arange(n_groups + 1))
+    cells = np.r_[0, np.cumsum(np.diff(X.indptr)[members.rows])][starts]
+    cuts = np.searchsorted(cells, np.linspace(0, cells[-1], n_threads() + 1)[1:-1])
+    return starts, list(
+        pairwise([0, *np.unique(cuts[(cuts > 0) & (cuts < n_groups)]).tolist(), n_groups])
+    )
 
 
 def _centre_where_it_cancels(X: Matrix, members: Membership, sums: Floats) -> Floats | None:
@@ -222,9 +253,9 @@ def _centre_where_it_cancels(X: Matrix, members: Membership, sums: Floats) -> Fl
 
 
 def _cancelling(members: Membership, sums: Floats) -> Integers:
-    """Where the variance is less than 1e-4 of the mean square, as sorted keys group * D + column."""
+    """Where powers cancel, as sorted keys group * D + column."""
     found = [
-        group * sums.shape[2] + np.flatnonzero(squares - first * first / weight < 1e-4 * squares)
+        group * sums.shape[2] + np.flatnonzero(squares - first * first / weight < CANCELS * squares)
         for group, (first, squares, weight) in enumerate(
             zip(sums[0], sums[1], members.group_weight, strict=True)
         )

@@ -34,6 +34,40 @@ def group_sums(
                 into[np.uint32(columns[p])] += weight * data[p]
 
 
+@kernel
+def group_powers(
+    indptr: Any,
+    columns: Any,
+    data: Any,
+    rows: Any,
+    weights: Any,
+    starts: Any,
+    first: int,
+    last: int,
+    sums: Any,
+    squares: Any,
+    flat: float,
+) -> int:
+    """What :func:`group_sums` does, for the values and for their squares at once.
+
+    Says how many of these groups and columns have a variance of less than ``flat`` times their mean square.
+    """
+    n_flat = 0
+    for g in range(first, last):
+        into, into_squares, total = sums[g], squares[g], 0.0
+        for e in range(np.uint64(starts[g]), np.uint64(starts[g + 1])):
+            row, weight = np.uint64(rows[e]), weights[e]
+            total += weight
+            for p in range(np.uint64(indptr[row]), np.uint64(indptr[row + np.uint64(1)])):
+                j, value = np.uint32(columns[p]), np.float64(data[p])
+                into[j] += weight * value
+                into_squares[j] += weight * value * value
+        share = 1.0 / total if total > 0 else 0.0
+        for j in range(into.size):
+            n_flat += into_squares[j] * (1.0 - flat) < into[j] * (into[j] * share)
+    return n_flat
+
+
 #: Rows that are looked at twice while they are in the cache, ...
 ROWS_AT_A_TIME = 32
 #: ... in tiles of so many columns.
