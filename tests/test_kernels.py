@@ -204,6 +204,29 @@ def test_compiled_sums_are_those_of_products(threads, indices, family, monkeypat
             np.testing.assert_array_equal(one.nonzero, other.nonzero)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_compiled_powers_are_taken_about_means_where_they_cancel(dtype, monkeypatch):
+    rng = np.random.default_rng(0)
+    dense = rng.poisson(0.4, size=(300, 8)).astype(dtype)
+    dense[:, 3] = 10_000 + rng.normal(size=300)  # hardly any zeros, far away
+    dense[:5, 3] = 0
+    dense[:, 5] = 7
+    rows = ArrayRows(sp.csr_array(dense), rng.integers(0, 3, 300), 3)
+    (plain,) = rows.moments(FAMILIES["gaussian"])
+    monkeypatch.setattr("maxdisc.counting.MANY_CELLS", 1)
+    monkeypatch.setattr("maxdisc.counting.WORTH_LOADING", 1)
+    (compiled,) = rows.moments(FAMILIES["gaussian"])
+    assert compiled.origin is not None
+    np.testing.assert_array_equal(plain.origin != 0, compiled.origin != 0)
+    for one, other in zip(plain.centred(), compiled.centred(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+    for c in range(3):
+        mine = dense[rows.labels == c].astype(np.float64)
+        np.testing.assert_allclose(
+            compiled.centred()[1][1, c], ((mine - mine.mean(axis=0)) ** 2).sum(axis=0), rtol=1e-9, atol=1e-9
+        )
+
+
 def test_compiled_sums_of_no_rows_and_of_responsibilities(monkeypatch):
     monkeypatch.setattr("maxdisc.counting.MANY_CELLS", 0)
     monkeypatch.setattr("maxdisc.counting.WORTH_LOADING", 0)

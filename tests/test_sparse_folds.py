@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maxdisc import MaxDiscClassifier, decision
+from maxdisc import MaxDiscClassifier, decision, sparse_folds
 from maxdisc.decision import ranked_decision
 from maxdisc.divergences import js_gm
 from maxdisc.families import FAMILIES
@@ -17,7 +17,8 @@ from maxdisc.kernels.compiling import kernel
 from maxdisc.rows import ALWAYS_TRAINING, LEFT_OUT, ArrayRows, FixedFolds, HashFolds
 from maxdisc.selection import FoldModels, choose, size_grid
 from maxdisc.smoothing import Smoothing
-from maxdisc.sparse_folds import SparseFoldModels, suits
+from maxdisc.sparse_folds import SparseFoldModels, _by_columns, suits
+from maxdisc.threads import limited_threads
 
 NAMES = ["poisson", "exponential", "geometric", "bernoulli"]
 SMOOTHINGS = st.builds(Smoothing, st.sampled_from([0.0, 0.03, 1.0, 50.0]), st.sampled_from(["own", "flat"]))
@@ -78,16 +79,19 @@ def test_paths_are_those_of_the_general_way(problem, smoothing, chosen):
     np.testing.assert_allclose(path.log_loss, expected.log_loss, rtol=rtol, atol=1e-9)
 
 
-@given(problems())
-@settings(max_examples=60)
-def test_the_moments_of_all_rows_are_the_same_to_the_bit(problem):
-    family, rows, prior, plans = problem
-    ours, theirs = SparseFoldModels(rows, family, prior, plans).total(), rows.moments(family)[0]
-    np.testing.assert_array_equal(ours.sums, theirs.sums)
-    np.testing.assert_array_equal(ours.weight, theirs.weight)
-    np.testing.assert_allclose(ours.nonzero, theirs.nonzero, rtol=1e-14)
-    assert ours.squares == pytest.approx(theirs.squares)
-    assert ours.n_rows == pytest.approx(theirs.n_rows)
+@given(st.integers(0, 40), st.integers(1, 12), st.integers(1, 3), st.sampled_from([np.int32, np.int64]))
+def test_columns_are_those_of_scipy(n_rows, n_features, threads, index):
+    X = sp.random_array((n_rows, n_features), density=0.3, rng=np.random.default_rng(n_rows), format="csr")
+    X.indptr, X.indices = X.indptr.astype(index), X.indices.astype(index)
+    many, sparse_folds.CELLS_AT_A_TIME = sparse_folds.CELLS_AT_A_TIME, 0
+    try:
+        with limited_threads(threads):
+            ours = _by_columns(X)
+    finally:
+        sparse_folds.CELLS_AT_A_TIME = many
+    theirs = sp.csc_array(X)
+    for name in ("indptr", "indices", "data"):
+        np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
 
 
 @given(problems(), SMOOTHINGS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -164,22 +165,33 @@ def _sparse_sums(
     statistics: Statistics, X: Matrix, members: Membership, n_classes: int
 ) -> tuple[Floats, Floats]:
     planes = statistics(X)
+    if _worth_compiling(X):
+        return _compiled_sums(planes, X, members, n_classes)
+    indicator, folds = members.indicator(X.shape[0]), members.indicator(X.shape[0], n_classes)
+    stored = with_data(X, (X.data != 0).astype(np.float64))
+    return np.stack([(indicator @ plane).toarray() for plane in planes]), (folds @ stored).toarray()
+
+
+def _compiled_sums(
+    planes: Sequence[Matrix], X: Matrix, members: Membership, n_classes: int
+) -> tuple[Floats, Floats]:
+    """Sums of all planes, and the weight of the cells of each fold that are not zero, side by side."""
+    from maxdisc.kernels.sums import group_counts, group_sums
+
     sums = np.zeros((len(planes), members.n_groups, X.shape[1]))
     nonzero = np.zeros((members.n_groups // n_classes, X.shape[1]))
-    stored = with_data(X, (X.data != 0).astype(np.float64))
-    compiled = _worth_compiling(X)
-    asked = [(out, plane, 1) for out, plane in zip(sums, planes, strict=True)]
-    for out, plane, coarser in [*asked, (nonzero, stored, n_classes)]:
-        if compiled:
-            _add_up(plane, members, coarser, out)
-        else:
-            (members.indicator(X.shape[0], coarser) @ plane).toarray(out=out)
+    work = [(group_sums, plane, 1, out) for plane, out in zip(planes, sums, strict=True)]
+    tasks = [
+        partial(add, m.indptr, m.indices, m.data, members.rows, members.weights, starts, *some, out)
+        for add, m, coarser, out in [*work, (group_counts, X, n_classes, nonzero)]
+        for starts, ranges in [_shared_out(m, members, coarser)]
+        for some in ranges
+    ]
+    in_threads(lambda task: task(), tasks)
     return sums, nonzero
 
 
-def _sparse_powers(
-    statistics: Statistics, X: Matrix, members: Membership
-) -> tuple[Floats, Floats | None]:
+def _sparse_powers(statistics: Statistics, X: Matrix, members: Membership) -> tuple[Floats, Floats | None]:
     """Sums of the powers of the values; about their means, with these means, where they cancel."""
     n_powers = _how_many(statistics)
     if n_powers == 2 and X.dtype in (np.float32, np.float64) and _worth_compiling(X):
@@ -188,7 +200,7 @@ def _sparse_powers(
         sums = np.zeros((2, members.n_groups, X.shape[1]))
         starts, ranges = _shared_out(X, members)
         given = (X.indptr, X.indices, X.data, members.rows, members.weights, starts)
-        cancel = in_threads(lambda some: group_powers(*given, *some, *sums, CANCELS), ranges)
+        cancel = in_threads(lambda r: group_powers(*given, r[0], r[1], sums[0], sums[1], CANCELS), ranges)
         return sums, _centre_where_it_cancels(X, members, sums) if any(cancel) else None
     X = X.astype(np.float64, copy=False)
     indicator = members.indicator(X.shape[0])
@@ -201,26 +213,13 @@ def _worth_compiling(X: Matrix) -> bool:
     return bool(X.nnz >= (MANY_CELLS if "numba" in sys.modules else WORTH_LOADING)) and kernels.works()
 
 
-def _add_up(X: Matrix, members: Membership, coarser: int, out: Floats) -> None:
-    """Add up the rows of all groups, ``coarser`` at a time, in threads with about as many cells each."""
-    from maxdisc.kernels.sums import group_sums
-
-    starts, ranges = _shared_out(X, members, coarser)
-    given = (X.indptr, X.indices, X.data, members.rows, members.weights, starts)
-    in_threads(lambda some: group_sums(*given, *some, out), ranges)
-
-
-def _shared_out(
-    X: Matrix, members: Membership, coarser: int = 1
-) -> tuple[Integers, list[tuple[int, int]]]:
+def _shared_out(X: Matrix, members: Membership, coarser: int = 1) -> tuple[Integers, list[tuple[int, int]]]:
     """Where the rows of each group begin, shape (G + 1,), and ranges of groups of about as many cells."""
     n_groups = members.n_groups // coarser
     starts = np.searchsorted(members.groups // coarser, np.arange(n_groups + 1))
     cells = np.r_[0, np.cumsum(np.diff(X.indptr)[members.rows])][starts]
     cuts = np.searchsorted(cells, np.linspace(0, cells[-1], n_threads() + 1)[1:-1])
-    return starts, list(
-        pairwise([0, *np.unique(cuts[(cuts > 0) & (cuts < n_groups)]).tolist(), n_groups])
-    )
+    return starts, list(pairwise([0, *np.unique(cuts[(cuts > 0) & (cuts < n_groups)]).tolist(), n_groups]))
 
 
 def _centre_where_it_cancels(X: Matrix, members: Membership, sums: Floats) -> Floats | None:

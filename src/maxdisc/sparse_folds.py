@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from maxdisc.counting import class_moments
 from maxdisc.decision import CELLS_AT_A_TIME, Sweep, worth_compiling
 from maxdisc.divergences import Divergence, FeatureRanking, js_gm, require_finite
 from maxdisc.families import Family
@@ -21,7 +22,7 @@ from maxdisc.moments import ClassMoments
 from maxdisc.rows import LEFT_OUT, ArrayRows, Folds, RenumberedFolds
 from maxdisc.selection import SelectionPath
 from maxdisc.smoothing import Smoothing
-from maxdisc.threads import in_threads
+from maxdisc.threads import in_threads, n_threads
 
 _Result = TypeVar("_Result")
 
@@ -79,18 +80,8 @@ class SparseFoldModels:
 
     @cached_property
     def _whole(self) -> ClassMoments:
-        from maxdisc.kernels.cells import class_sums
-
-        columns, codes, weights = self._columns, self.rows.labels, self._weights
-        sums = np.zeros((1, self.rows.n_classes, self.n_features))
-        nonzero = np.empty(self.n_features)
-        given = (columns.indptr, columns.indices, columns.data, codes, weights)
-        in_threads(
-            lambda r: class_sums(*given, r.start, r.stop, sums[0], nonzero),
-            list(blocks(self.n_features, self.rows.n_classes, CELLS_AT_A_TIME)),
-        )
-        weight = np.bincount(codes, weights, self.rows.n_classes).astype(np.float64)
-        return ClassMoments(weight, sums, nonzero=nonzero, squares=float(weights @ weights))
+        rows = self.rows
+        return class_moments(self.family.statistics, rows.X, rows.labels, rows.n_classes, rows.weights)
 
     @cached_property
     def _spare(self) -> list[Floats]:
@@ -99,7 +90,7 @@ class SparseFoldModels:
 
     @cached_property
     def _columns(self) -> Matrix:
-        return sp.csc_array(self._values)
+        return _by_columns(self._values)
 
     @cached_property
     def _values(self) -> Matrix:
@@ -262,20 +253,22 @@ class _Group:
 
         models, count = self.models, len(self.chosen)
         n_classes, n_features = models.rows.n_classes, models.n_features
-        columns, codes = models._columns, models.rows.labels
+        columns = models._columns
         held = (self.fold >= self.chosen.start) & (self.fold < self.chosen.stop)
         folds = np.where(held, self.fold - self.chosen.start, count)
+        shift = count.bit_length()
+        slots = ((models.rows.labels.astype(np.int64) << shift) + folds).astype(np.uint32)
         trained = self.trained
         ends = np.empty(n_features + 1, dtype=np.intp)
-        cell_ends(columns.indptr, columns.indices, codes, n_classes, ends)
+        cell_ends(columns.indptr, columns.indices, slots, shift, n_classes, ends)
         classes, sums = np.empty(ends[-1], dtype=np.int32), np.empty((count, ends[-1]))
-        pooled, nonzero = np.empty((count, n_features)), np.empty((count, n_features))
-        occurs = np.empty((count, n_features), dtype=np.bool_)
-        given = (columns.indptr, columns.indices, columns.data, codes, folds, trained, n_classes)
+        pooled, nonzero = np.empty((count, n_features)), np.empty((2, count, n_features))
+        given = (columns.indptr, columns.indices, columns.data, slots, shift, trained, n_classes)
         in_threads(
-            lambda r: fold_cells(*given, r.start, r.stop, ends, classes, sums, pooled, nonzero, occurs),
+            lambda r: fold_cells(*given, r.start, r.stop, ends, classes, sums, pooled, nonzero),
             list(blocks(n_features, n_classes, CELLS_AT_A_TIME)),
         )
+        occurs = nonzero[1] > 0
         return [
             _Cells(
                 ends,
@@ -284,7 +277,7 @@ class _Group:
                 np.where(occurs[f], np.cumsum(occurs[f], dtype=np.int32) - 1, -1),
                 # All classes together are all that smoothing looks at.
                 ClassMoments(
-                    trained[folds != f].sum(keepdims=True), pooled[f, None, None], nonzero=nonzero[f]
+                    trained[folds != f].sum(keepdims=True), pooled[f, None, None], nonzero=nonzero[0, f]
                 ),
             )
             for f in range(count)
@@ -402,6 +395,28 @@ class _Trial:
             bucket = _buckets(scores, sizes)
             tables.bucket_totals(log_partition, bucket, baseline)
         return bucket, baseline
+
+
+def _by_columns(X: Matrix) -> Matrix:
+    """A CSR matrix as CSC, in threads over ranges of rows; cells of a column stay in the order of rows."""
+    from maxdisc.kernels.cells import count_columns, move_to_columns
+
+    if X.nnz < CELLS_AT_A_TIME:
+        return sp.csc_array(X)
+    cuts = np.searchsorted(X.indptr, np.linspace(0, X.nnz, n_threads() + 1)[1:-1])
+    firsts = [0, *cuts.tolist(), X.shape[0]]
+    ranges = range(len(firsts) - 1)
+    counts = np.zeros((len(ranges), X.shape[1]), dtype=X.indptr.dtype)
+    in_threads(
+        lambda i: count_columns(X.indices, X.indptr[firsts[i]], X.indptr[firsts[i + 1]], counts[i]), ranges
+    )
+    indptr = np.r_[0, np.cumsum(counts.sum(axis=0))].astype(X.indptr.dtype)
+    # Where the cells of each range begin within each column: behind those of the ranges before it.
+    ends = indptr[:-1] + np.cumsum(counts, axis=0) - counts
+    rows, values = np.empty(X.nnz, dtype=X.indices.dtype), np.empty(X.nnz)
+    given = (X.indptr, X.indices, X.data)
+    in_threads(lambda i: move_to_columns(*given, firsts[i], firsts[i + 1], ends[i], rows, values), ranges)
+    return sp.csc_array((values, rows, indptr), shape=X.shape)
 
 
 def _buckets(scores: Floats, sizes: Integers) -> npt.NDArray[np.int32]:

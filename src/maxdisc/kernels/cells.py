@@ -1,4 +1,4 @@
-"""Class sums from the columns of a CSC matrix: of all rows, and of the rows of all folds but one."""
+"""Class sums of the rows of all folds but one, from the columns of a sparse matrix."""
 
 from __future__ import annotations
 
@@ -10,37 +10,35 @@ from maxdisc.kernels.compiling import inlined, kernel
 
 
 @kernel
-def class_sums(
-    indptr: Any,
-    rows: Any,
-    data: Any,
-    codes: Any,
-    weights: Any,
-    start: int,
-    stop: int,
-    sums: Any,
-    nonzero: Any,
-) -> None:
-    """Sums (C, D), and weights of the cells that are not zero (D,), of some columns of a CSC matrix."""
-    for j in range(start, stop):
-        stored = 0.0
-        for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
-            row = np.uint32(rows[p])
-            sums[np.uint32(codes[row]), j] += weights[row] * data[p]
-            if data[p] != 0:
-                stored += weights[row]
-        nonzero[j] = stored
+def count_columns(columns: Any, start: int, stop: int, counts: Any) -> None:
+    """How often each column occurs among some cells, added to ``counts`` (D,)."""
+    for p in range(np.uint64(start), np.uint64(stop)):
+        counts[np.uint32(columns[p])] += 1
 
 
 @kernel
-def cell_ends(indptr: Any, rows: Any, codes: Any, n_classes: int, ends: Any) -> None:
+def move_to_columns(
+    indptr: Any, columns: Any, data: Any, start: int, stop: int, ends: Any, rows: Any, values: Any
+) -> None:
+    """Put the cells of the rows from ``start`` to ``stop`` where the next of their columns goes, ``ends``."""
+    for row in range(start, stop):
+        for p in range(np.uint64(indptr[row]), np.uint64(indptr[row + 1])):
+            j = np.uint32(columns[p])
+            at = np.uint64(ends[j])
+            ends[j] += 1
+            rows[at] = row
+            values[at] = data[p]
+
+
+@kernel
+def cell_ends(indptr: Any, rows: Any, slots: Any, shift: int, n_classes: int, ends: Any) -> None:
     """Before each column of a CSC matrix, and in all: how many classes have cells in a column."""
     seen = np.full(n_classes, -1, dtype=np.int64)
     filled = 0
     ends[0] = 0
     for j in range(indptr.size - 1):
         for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
-            c = np.uint64(codes[np.uint32(rows[p])])
+            c = np.uint32(slots[np.uint32(rows[p])]) >> np.uint32(shift)
             filled += seen[c] != j
             seen[c] = j
         ends[j + 1] = filled
@@ -51,8 +49,8 @@ def fold_cells(
     indptr: Any,
     rows: Any,
     data: Any,
-    codes: Any,
-    folds: Any,
+    slots: Any,
+    shift: int,
     weights: Any,
     n_classes: int,
     start: int,
@@ -62,46 +60,51 @@ def fold_cells(
     sums: Any,
     pooled: Any,
     nonzero: Any,
-    occurs: Any,
 ) -> None:
-    """For each of V folds, the class sums over the rows of all *other* folds, of some columns.
+    """Class sums over the rows of all *other* folds, of some columns.
 
-    ``folds`` says for each row of a CSC matrix which fold holds it out; V, if none does. The cells of column
-    j are those from ``ends[j]`` to ``ends[j + 1]``, see :func:`cell_ends`. Their classes are the same for all
-    folds; their sums are ``sums[f]``, some of them 0. Besides, for each fold and column: the sum over all
-    classes, the weight of the cells that are not zero, and whether rows of the fold have the column.
+    ``slots`` says for each row of a CSC matrix its class, times 2 to the ``shift``, plus the fold that holds
+    it out; V, if none does. The cells of column j are those from ``ends[j]`` to ``ends[j + 1]``, see
+    :func:`cell_ends`. Their classes are the same for all folds; their sums are ``sums[f]``, some of them 0.
+    Besides, for each fold and column: the sum over all classes, and the weight of the cells that are not zero
+    in ``nonzero[0]``; in ``nonzero[1]`` that of the rows held out.
     """
-    n_folds = pooled.shape[0]
-    by_fold, others = np.zeros((n_classes, n_folds + 1)), np.empty(n_folds + 1)
-    stored, held = np.empty(n_folds + 1), np.empty(n_folds + 1, dtype=np.uint8)
+    n_folds, width = pooled.shape[0], np.uint32(1) << np.uint32(shift)
+    summed, counted = np.zeros(n_classes * width), np.zeros(n_classes * width)
+    own, others, stored = np.empty(n_folds + 1), np.empty(n_folds + 1), np.empty(n_folds + 1)
     seen, found = np.full(n_classes, -1, dtype=np.int64), np.empty(n_classes + 1, dtype=np.int32)
     for j in range(start, stop):
-        stored[:] = 0.0
-        held[:] = 0
         n_found = np.uint64(0)
         for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
-            row = np.uint32(rows[p])
-            fold, c, weight = np.uint64(folds[row]), np.uint64(codes[row]), weights[row]
+            row, value = np.uint32(rows[p]), data[p]
+            slot, weight = np.uint32(slots[row]), weights[row]
+            c = slot >> np.uint32(shift)
             # Written whether it is new or not: there is no branch to be guessed wrong.
             found[n_found] = c
             n_found += np.uint64(seen[c] != j)
             seen[c] = j
-            by_fold[c, fold] += weight * data[p]
-            stored[fold] += weight if data[p] != 0 else 0.0
-            held[fold] = 1
-        _sum_others(stored, others)
+            summed[slot] += weight * value
+            counted[slot] += weight if value != 0 else 0.0
+        stored[:] = 0.0
         for f in range(n_folds):
             pooled[f, j] = 0.0
-            nonzero[f, j] = others[f]
-            occurs[f, j] = held[f]
         for i in range(n_found):
-            at, c = np.uint64(ends[j]) + i, np.uint64(found[i])
+            at, c = np.uint64(ends[j]) + i, np.uint32(found[i])
             classes[at] = c
-            _sum_others(by_fold[c], others)
-            by_fold[c] = 0.0
+            first = c * width
+            for f in range(n_folds + 1):
+                own[f] = summed[first + np.uint32(f)]
+                stored[f] += counted[first + np.uint32(f)]
+                summed[first + np.uint32(f)] = 0.0
+                counted[first + np.uint32(f)] = 0.0
+            _sum_others(own, others)
             for f in range(n_folds):
                 sums[f, at] = others[f]
                 pooled[f, j] += others[f]
+        _sum_others(stored, others)
+        for f in range(n_folds):
+            nonzero[0, f, j] = others[f]
+            nonzero[1, f, j] = stored[f]
 
 
 @inlined

@@ -35,6 +35,27 @@ def group_sums(
 
 
 @kernel
+def group_counts(
+    indptr: Any,
+    columns: Any,
+    data: Any,
+    rows: Any,
+    weights: Any,
+    starts: Any,
+    first: int,
+    last: int,
+    counts: Any,
+) -> None:
+    """What :func:`group_sums` does, for the weights of the cells that are not zero."""
+    for g in range(first, last):
+        into = counts[g]
+        for e in range(np.uint64(starts[g]), np.uint64(starts[g + 1])):
+            row, weight = np.uint64(rows[e]), weights[e]
+            for p in range(np.uint64(indptr[row]), np.uint64(indptr[row + np.uint64(1)])):
+                into[np.uint32(columns[p])] += weight if data[p] != 0 else 0.0
+
+
+@kernel
 def group_powers(
     indptr: Any,
     columns: Any,
@@ -63,8 +84,8 @@ def group_powers(
                 into[j] += weight * value
                 into_squares[j] += weight * value * value
         share = 1.0 / total if total > 0 else 0.0
-        for j in range(into.size):
-            n_flat += into_squares[j] * (1.0 - flat) < into[j] * (into[j] * share)
+        for k in range(into.size):
+            n_flat += into_squares[k] * (1.0 - flat) < into[k] * (into[k] * share)
     return n_flat
 
 

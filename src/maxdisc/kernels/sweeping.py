@@ -46,9 +46,10 @@ def sweep_rows(
         cells[:] = 0.0
         for p in range(np.uint64(indptr[row]), np.uint64(indptr[row + 1])):
             j = np.uint32(columns[p])
-            at = np.uint32(bucket[j])
-            if at < n_buckets:
-                value, into, source = data[p], np.uint64(at) * width, np.uint64(place[j]) * width
+            at, source = np.uint32(bucket[j]), place[j]
+            # Without a place is what only rows without weight have.
+            if at < n_buckets and source >= 0:
+                value, into, source = data[p], np.uint64(at) * width, np.uint64(source) * width
                 for c in range(width):
                     cells[into + c] += value * parameters[source + c]
         score[:] = log_prior
@@ -116,9 +117,10 @@ def band_rows(
         cells[:] = 0.0
         for p in range(np.uint64(indptr[row]), np.uint64(indptr[row + 1])):
             j = np.uint32(columns[p])
-            at = np.uint32(bucket[j])
-            if at < n_buckets:
-                value, into, source = data[p], np.uint64(at) * width, np.uint64(place[j]) * width
+            at, source = np.uint32(bucket[j]), place[j]
+            # Without a place is what only rows without weight have.
+            if at < n_buckets and source >= 0:
+                value, into, source = data[p], np.uint64(at) * width, np.uint64(source) * width
                 for c in range(width):
                     cells[into + c] += value * parameters[source + c]
         for b in range(n_buckets):
