@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxdisc import MaxDiscClassifier, MaxDiscSearchCV, TermFrequencyVectorizer
 from maxdisc.scaling import CountScaler
-from maxdisc.search import FOR_TABLES, FOR_TEXT
+from maxdisc.search import FOR_TABLES, FOR_TEXT, FOR_WIDE_TABLES
 
 RAW = {"evidence": "raw"}
 
@@ -100,6 +100,16 @@ def test_tables_and_their_names():
     assert set(search.explain(data.data[:2]).names) <= set(data.data.columns)
     search.fit(data.data.to_numpy(), data.target)
     assert not hasattr(search, "feature_names_in_")
+
+
+def test_wide_tables_are_given_joint_densities():
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % 2
+    X = rng.normal(size=(40, 60)) + 0.8 * y[:, None] * (np.arange(60) < 10)
+    search = MaxDiscSearchCV().fit(X, y)
+    assert search.cv_results_["params"] == list(FOR_WIDE_TABLES)
+    assert search.best_classifier_.joint_ is not None
+    assert MaxDiscSearchCV().fit(X[:, :40], y).cv_results_["params"] == list(FOR_TABLES)
 
 
 def test_the_best_has_the_least_log_loss_and_ties_go_to_the_earlier():

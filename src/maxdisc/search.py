@@ -32,6 +32,9 @@ FOR_TABLES: tuple[dict[str, Any], ...] = (
     {"evidence": "refined"},
     {"structure": "joint", "evidence": "refined"},
 )
+#: ... and where they have more features than rows: what features share then counts most, and so few rows
+#: cannot tell reliably where it may be left out of account.
+FOR_WIDE_TABLES: tuple[dict[str, Any], ...] = ({"structure": "joint", "evidence": "refined"},)
 #: A simpler model is taken if its log-loss is at most this share higher.
 TIE = 0.005
 
@@ -49,7 +52,8 @@ class MaxDiscSearchCV(TransformerMixin, ClassifierMixin, BaseEstimator):
     candidates : "auto" or sequence of dict, default="auto"
         Parameters of :class:`MaxDiscClassifier`, and ``scale`` for counts: see
         :class:`maxdisc.scaling.CountScaler`. "auto" tries two models of counts for documents and for sparse
-        data that are not negative, and independent and joint densities for tables. List simple ones first.
+        data that are not negative; for tables, independent and joint densities, or joint ones alone where there
+        are more features than rows. List simple ones first.
     vectorizer : TermFrequencyVectorizer, optional
         How the words of documents are counted; its ``scale`` does not matter.
     cv : int, splitter, iterable of splits, "holdout" or "hash", default=5
@@ -186,7 +190,8 @@ class MaxDiscSearchCV(TransformerMixin, ClassifierMixin, BaseEstimator):
             if given != "auto":
                 raise ValueError(f"candidates must be 'auto' or a list of parameters, got {given!r}.")
             counts = text or (is_sparse(X) and (X.nnz == 0 or X.data.min() >= 0))
-            given = FOR_TEXT if counts else FOR_TABLES
+            tables = FOR_TABLES if X.shape[0] >= X.shape[1] else FOR_WIDE_TABLES
+            given = FOR_TEXT if counts else tables
         if not isinstance(given, Sequence) or not all(isinstance(c, Mapping) for c in given):
             raise ValueError(f"candidates must be 'auto' or a list of parameters, got {given!r}.")
         listed = [dict(candidate) for candidate in cast(Sequence[Mapping[str, Any]], given)]
