@@ -135,6 +135,7 @@ class Support:
         names: npt.ArrayLike | None,
         integral: bool,
     ) -> None:
+        value = float(value)  # the ends may lie beyond single precision
         left = "greater than" if self.open_low else "at least"
         right = "less than" if self.open_high else "at most"
         # Ends that are mere limits of double precision are mentioned only to those who hit them.
@@ -145,7 +146,7 @@ class Support:
         # scikit-learn's callers look for these words.
         negative = "Negative values in data: " if self.low == 0 and value < 0 else ""
         raise ValueError(
-            f"{negative}{owner} takes {wanted}, but {column_name(column, names)} has {float(value):g} "
+            f"{negative}{owner} takes {wanted}, but {column_name(column, names)} has {value:g} "
             f"in row {row}."
         )
 
