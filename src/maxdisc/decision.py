@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -14,7 +16,7 @@ import scipy.sparse as sp
 from maxdisc import kernels
 from maxdisc.densities import ClassDensities, class_prior, density_blocks
 from maxdisc.divergences import Divergence, FeatureRanking, checked_scores, js_gm, require_finite
-from maxdisc.families import Bernoulli, Exponential, Family, Geometric, Poisson
+from maxdisc.families import Bernoulli, Exponential, Family, Gaussian, Geometric, Poisson
 from maxdisc.matrices import Booleans, Floats, Integers, Matrix, blocks, is_sparse, with_data
 from maxdisc.moments import ClassMoments
 from maxdisc.smoothing import Smoothing
@@ -27,6 +29,10 @@ Reorder = Callable[[FeatureRanking], FeatureRanking]
 MANY_CELLS = 2**20
 # ... and so many are worked on by a thread at a time.
 CELLS_AT_A_TIME = 2**17
+# From so many stored cells on, sparse rows are scored by compiled code, ...
+MANY_STORED = 2**16
+# ... and from so many on, it is worth loading.
+STORED_WORTH_LOADING = 2**24
 # Terms of this size cancel to about 1e-12. A Gaussian reaches it 140 deviations away from its origin.
 FAR = 1e4
 # In sparse rows such a feature would have to be made dense, so more is borne: terms cancel to about 1e-7.
@@ -122,6 +128,10 @@ class LinearDecision:
             self, columns=self.columns[order], origin=self.origin[order], weights=weights, baseline=baseline
         )
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is computed when it is asked for."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
     @property
     def n_classes(self) -> int:
         """C, the number of classes."""
@@ -204,9 +214,44 @@ class LinearDecision:
         ndarray of shape (N, C)
             Scores whose softmax is the posterior.
         """
+        if is_sparse(X) and self._worth_compiling(X):
+            return self._compiled_scores(X.tocsr())
         out = np.empty((X.shape[0], self.n_classes))
         for rows in row_blocks(X.shape[0], self, is_sparse(X)):
             out[rows] = self.log_prior + self._evidence(self._kept(X[rows]))
+        return out
+
+    def _worth_compiling(self, X: Matrix) -> bool:
+        """Whether compiled code knows the statistics and the numbers, and there are cells to load it for."""
+        known = type(self.family) in (Poisson, Exponential, Geometric, Bernoulli, Gaussian)
+        known &= X.dtype.kind in "fiub" and X.dtype.itemsize <= 8
+        enough = MANY_STORED if "numba" in sys.modules else STORED_WORTH_LOADING
+        return known and X.nnz >= enough and kernels.works()
+
+    @cached_property
+    def _by_feature(self) -> Floats:
+        """The weights of all classes of a feature side by side, shape (K, L x C)."""
+        of_features = np.ascontiguousarray(np.moveaxis(self.weights, 2, 0))
+        return of_features.reshape(len(self.columns), self.weights.shape[0] * self.n_classes)
+
+    def _compiled_scores(self, X: Matrix) -> Floats:
+        """What :meth:`scores` does for sparse rows, compiled, in threads over ranges of rows."""
+        from maxdisc.kernels.scoring import score_rows
+
+        apart = self.apart(sparse=True)
+        place = np.full(X.shape[1], -1, dtype=np.int32)
+        place[self.columns] = np.where(apart, -1, np.arange(len(self.columns)))
+        out = np.empty((X.shape[0], self.n_classes))
+        given = (X.indptr, X.indices, X.data, place, self._by_feature)
+        level = (self.baseline[:, ~apart].sum(axis=1), self.log_prior)
+        cuts = np.searchsorted(X.indptr, np.arange(0, X.nnz, CELLS_AT_A_TIME)[1:])
+        ranges = pairwise(np.unique([0, *cuts, X.shape[0]]).tolist())
+        in_threads(lambda some: score_rows(*given, *level, *some, out), list(ranges))
+        if apart.any():
+            at = np.flatnonzero(apart)
+            for rows in row_blocks(X.shape[0], self, sparse=True):
+                values = sp.csc_array(X[rows])[:, self.columns[at]].astype(np.float64)
+                out[rows] += self._evidence(values.toarray(), at)
         return out
 
     def log_base(self, X: Matrix) -> Floats:

@@ -105,6 +105,8 @@ class Support:
             return
         values = np.asarray(X)
         for rows in blocks(*values.shape):
+            if not integral and self._spans(values[rows]):
+                continue
             inside = self.contains(values[rows], integral)
             if not inside.all():
                 row, column = np.argwhere(~inside)[0]
@@ -112,11 +114,22 @@ class Support:
                     values[rows][row, column], first_row + rows.start + row, column, owner, names, integral
                 )
 
+    def _spans(self, values: npt.NDArray[np.generic]) -> bool:
+        """Whether the least and the largest value, and so all, lie in the range; not if any is NaN."""
+        if values.size == 0:
+            return True
+        with np.errstate(invalid="ignore"):
+            ends = np.array([values.min(), values.max()])
+        return bool(self.contains(ends).all()) and not np.isnan(ends).any()
+
     def _require_sparse(
         self, X: Matrix, owner: str, names: npt.ArrayLike | None, integral: bool, first_row: int
     ) -> None:
-        outside = np.flatnonzero(~self.contains(X.data, integral) | np.isnan(X.data))
-        if outside.size:
+        spanned = not integral and self._spans(X.data)
+        if (
+            not spanned
+            and (outside := np.flatnonzero(~self.contains(X.data, integral) | np.isnan(X.data))).size
+        ):
             row = int(np.searchsorted(X.indptr, outside[0], side="right")) - 1
             self._reject(X.data[outside[0]], first_row + row, X.indices[outside[0]], owner, names, integral)
         stored = np.diff(X.indptr)
@@ -146,8 +159,7 @@ class Support:
         # scikit-learn's callers look for these words.
         negative = "Negative values in data: " if self.low == 0 and value < 0 else ""
         raise ValueError(
-            f"{negative}{owner} takes {wanted}, but {column_name(column, names)} has {value:g} "
-            f"in row {row}."
+            f"{negative}{owner} takes {wanted}, but {column_name(column, names)} has {value:g} in row {row}."
         )
 
     @property
