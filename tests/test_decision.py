@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxdisc.counting import class_moments
-from maxdisc.decision import LinearDecision, sweep
+from maxdisc.decision import LinearDecision, ranked_decision, sweep
 from maxdisc.densities import estimate
-from maxdisc.families import FAMILIES, Poisson
+from maxdisc.divergences import js_gm
+from maxdisc.families import FAMILIES, Gaussian, Poisson
 from maxdisc.smoothing import Smoothing
 from maxdisc.testing import random_data
 from maxdisc.threads import limited_threads
@@ -293,3 +294,42 @@ def test_without_compiled_code_sparse_rows_are_scored_all_the_same(monkeypatch):
     monkeypatch.setattr("maxdisc.kernels.works", lambda: False)
     monkeypatch.setattr(LinearDecision, "_compiled_scores", None)
     np.testing.assert_array_equal(decision.scores(X), due)
+
+
+@pytest.mark.parametrize("gaps", [0.0, 0.3])
+@pytest.mark.parametrize("amount", [0.0, 1.0, 100.0])
+@pytest.mark.parametrize("given_prior", [False, True])
+def test_compiled_scores_of_gaussians_are_those_of_their_densities(gaps, amount, given_prior, monkeypatch):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 4, 200)
+    X = rng.normal(rng.normal(size=(4, 300))[codes], rng.uniform(0.5, 2, (4, 300))[codes])
+    X[:, :50] += 1e6
+    X[:, 50:55] = 3.0  # constant
+    X[:, 55:60] = codes[:, None]  # constant within classes
+    X[codes == 1, 60:65] = 7.0  # constant in one
+    X[rng.random(X.shape) < gaps] = np.nan
+    if gaps:
+        X[:, 65], X[codes == 2, 66] = np.nan, np.nan
+    codes[codes == 3] = 4  # a class without rows
+    halves = [class_moments(Gaussian().statistics, X[i::2], codes[i::2], 5, powers=True) for i in (0, 1)]
+    moments = halves[0] + halves[1]  # whose sums are not about the means
+    prior = rng.dirichlet(np.ones(5)) if given_prior else None
+    given = (Gaussian(), moments, Smoothing(amount), js_gm, prior, 40)
+    ranking, decision = ranked_decision(*given)
+    monkeypatch.setattr("maxdisc.decision.MANY_STORED", 1)
+    monkeypatch.setattr("maxdisc.decision.MANY_CELLS", 1)
+    monkeypatch.setattr("maxdisc.decision.CELLS_AT_A_TIME", 500)
+    monkeypatch.setattr("maxdisc.decision.checked_scores", None)  # the other way would need it
+    for threads in (1, 2):
+        with limited_threads(threads):
+            found, by_found = ranked_decision(*given)
+        np.testing.assert_allclose(found.scores, ranking.scores, rtol=1e-11)
+        np.testing.assert_array_equal(found.scores == 0, ranking.scores == 0)
+        np.testing.assert_array_equal(found.order, ranking.order)
+        np.testing.assert_array_equal(by_found.columns, decision.columns)
+        for one, other in zip(
+            (by_found.weights, by_found.baseline, by_found.origin),
+            (decision.weights, decision.baseline, decision.origin),
+            strict=True,
+        ):
+            np.testing.assert_allclose(one, other, rtol=1e-12)

@@ -35,13 +35,13 @@ def group_sums(
 
 
 #: So many rows are summed about one middle, ...
-ROWS_AT_A_TIME = 32
+ROWS_AT_A_TIME = 64
 #: ... the first few of a group about their own, ...
-ROWS_AT_FIRST = 4
+ROWS_AT_FIRST = 8
 #: ... in tiles of about so many columns.
 COLUMNS_AT_A_TIME = 4096
 #: The mean of earlier rows will do for a block that weighs at most so many times as much.
-HEAVIER = 8.0
+HEAVIER = 16.0
 
 
 @inlined
@@ -67,9 +67,11 @@ def _sums_about(
     """Weight of the cells of some columns in some rows, and the sums and squares of what is above a middle.
 
     Four rows at a time, which takes half the time of one by one; where none is left, the last without weight.
-    Returns the weight of a column of which no cell is missing, to the last bit.
+    Returns the weight of a column of which no cell is missing, to the last bit. Without ``cells`` to write
+    to, a missing cell makes sums NaN.
     """
-    cells[:] = 0.0
+    if cells is not None:
+        cells[:] = 0.0
     sums[:] = 0.0
     squares[:] = 0.0
     last, total = rows.size - 1, 0.0
@@ -83,15 +85,12 @@ def _sums_about(
         for j in range(sums.size):
             a, b = np.float64(x0[j]) - middle[j], np.float64(x1[j]) - middle[j]
             c, d = np.float64(x2[j]) - middle[j], np.float64(x3[j]) - middle[j]
-            cells[j] += ((u if a == a else 0.0) + (v if b == b else 0.0)) + (
-                (w if c == c else 0.0) + (z if d == d else 0.0)
-            )
-            a, b, c, d = (
-                a if a == a else 0.0,
-                b if b == b else 0.0,
-                c if c == c else 0.0,
-                d if d == d else 0.0,
-            )
+            if cells is not None:
+                cells[j] += ((u if a == a else 0.0) + (v if b == b else 0.0)) + (
+                    (w if c == c else 0.0) + (z if d == d else 0.0)
+                )
+                a, b = a if a == a else 0.0, b if b == b else 0.0
+                c, d = c if c == c else 0.0, d if d == d else 0.0
             sums[j] += (u * a + v * b) + (w * c + z * d)
             squares[j] += (u * a * a + v * b * b) + (w * c * c + z * d * d)
     return total
@@ -120,7 +119,7 @@ def centred_sums(
     width = last - first
     middle, block_cells = np.empty(width), np.empty(width)
     block_sums, block_squares = np.empty(width), np.empty(width)
-    missing = False
+    missing, careful = 0, False
     for g in range(starts.size - 1):
         into_cells, into_mean, into_squares = (
             cells[g, first:last],
@@ -132,15 +131,26 @@ def centred_sums(
             end = min(begin + (ROWS_AT_FIRST if begin == starts[g] else ROWS_AT_A_TIME), starts[g + 1])
             some, theirs = rows[begin:end], weights[begin:end]
             begin, enough = end, theirs.sum() / HEAVIER
-            if into_cells.min() >= enough:
-                middle[:] = into_mean
-            else:
+            short = 0
+            for j in range(width):
+                middle[j] = into_mean[j]
+                short += into_cells[j] < enough
+            if short > 0:
                 _means(X, some, theirs, first, block_cells, middle)
                 for j in range(width):
                     middle[j] = into_mean[j] if into_cells[j] >= enough else middle[j]
-            total = _sums_about(X, some, theirs, first, middle, block_cells, block_sums, block_squares)
+            # Until a cell is missing, none is looked for.
+            if not careful:
+                total = _sums_about(X, some, theirs, first, middle, None, block_sums, block_squares)
+                block_cells[:] = total
+                lost = 0
+                for j in range(width):
+                    lost += not abs(block_sums[j]) < np.inf
+                careful = lost > 0
+            if careful:
+                total = _sums_about(X, some, theirs, first, middle, block_cells, block_sums, block_squares)
             for j in range(width):
-                missing |= block_cells[j] != total
+                missing += block_cells[j] != total
                 before, more = into_cells[j], block_cells[j]
                 both = before + more
                 offset = block_sums[j] / more if more > 0 else 0.0
@@ -150,4 +160,4 @@ def centred_sums(
                 into_mean[j] += gap * share
                 into_squares[j] += (0.0 if about < 0 else about) + gap * gap * before * share
                 into_cells[j] = both
-    return missing
+    return missing > 0
