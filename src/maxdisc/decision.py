@@ -477,13 +477,13 @@ def _gaussian_scores(moments: ClassMoments, smoothing: Smoothing, prior: Floats 
     """JS_GM of every feature, shape (D,), by compiled code over ranges of features."""
     from maxdisc.kernels.tables import gaussian_scores
 
-    arrays = (moments.sums, moments.origin, moments.cells, moments.weight, class_prior(moments, prior))
-    given = tuple(map(np.ascontiguousarray, arrays))
+    sums, origin = np.ascontiguousarray(moments.sums), np.ascontiguousarray(moments.origin)
+    cells, shares = np.ascontiguousarray(moments.cells), class_prior(moments, prior)
+    given = (sums, origin, cells, moments.weight, shares, smoothing.amount, LEAST, LEAST_SPREAD)
     scores = np.empty(moments.n_features)
 
     def score(some: slice) -> None:
-        constants = (smoothing.amount, LEAST, LEAST_SPREAD)
-        gaussian_scores(*given, *constants, some.start, some.stop, scores)
+        gaussian_scores(*given, some.start, some.stop, scores)
 
     in_threads(score, list(blocks(moments.n_features, moments.n_classes, CELLS_AT_A_TIME)))
     return scores
