@@ -292,6 +292,17 @@ def test_what_is_out_of_range_is_found_in_the_sums_and_said_as_ever(compiled, dt
         assert str(found.value) == str(due.value)
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_column_out_of_range_that_does_not_vary_is_found(compiled, monkeypatch):
+    if compiled:
+        monkeypatch.setattr("maxdisc.counting.MANY_VALUES", 1)
+        monkeypatch.setattr("maxdisc.counting.VALUES_WORTH_LOADING", 1)
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    X[:, 1] = 2.0**470  # its square is a number, and it has no variance
+    with pytest.raises(ValueError, match=r"at most 1e\+140, but column 1 has .* in row 0"):
+        ArrayRows(X, np.arange(40) % 2, 2).moments(FAMILIES["gaussian"])
+
+
 def test_a_dense_table_on_the_line_is_not_read_just_to_look(monkeypatch):
     looked = []
     monkeypatch.setattr("maxdisc.support.Support.contains", lambda *_: looked.append(1))
@@ -300,7 +311,7 @@ def test_a_dense_table_on_the_line_is_not_read_just_to_look(monkeypatch):
     assert not looked
 
 
-@pytest.mark.parametrize("weights", [None, "rising", "falling"])
+@pytest.mark.parametrize("weights", [None, "rising", "falling", "light at first"])
 def test_tiles_keep_the_digits_of_variances_wherever_the_first_rows_are(weights, monkeypatch):
     monkeypatch.setattr("maxdisc.counting.MANY_VALUES", 1)
     monkeypatch.setattr("maxdisc.counting.VALUES_WORTH_LOADING", 1)
@@ -310,7 +321,11 @@ def test_tiles_keep_the_digits_of_variances_wherever_the_first_rows_are(weights,
     X[:, 1] += 1e7
     X[:200, 2] += 1e7
     X[:3, 3], X[3, 3] = np.nan, 1e7
-    w = {"rising": np.logspace(-9, 0, 400), "falling": np.logspace(0, -9, 400)}.get(weights, np.ones(400))
+    w = {
+        "rising": np.logspace(-9, 0, 400),
+        "falling": np.logspace(0, -9, 400),
+        "light at first": np.where(np.arange(400) < 8, 1e-12, 1.0),
+    }.get(weights, np.ones(400))
     found = ArrayRows(X, np.zeros(400, dtype=int), 1, w).moments(FAMILIES["gaussian"])[0].centred()[1][1, 0]
     for j, squares in enumerate(found):
         seen = ~np.isnan(X[:, j])
