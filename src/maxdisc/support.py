@@ -105,7 +105,7 @@ class Support:
             return
         values = np.asarray(X)
         for rows in blocks(*values.shape):
-            if not integral and self._spans(values[rows]):
+            if not integral and self._spans(values[rows], may_miss=True):
                 continue
             inside = self.contains(values[rows], integral)
             if not inside.all():
@@ -114,22 +114,22 @@ class Support:
                     values[rows][row, column], first_row + rows.start + row, column, owner, names, integral
                 )
 
-    def _spans(self, values: npt.NDArray[np.generic]) -> bool:
-        """Whether the least and the largest value, and so all, lie in the range; not if any is NaN."""
+    def _spans(self, values: npt.NDArray[np.generic], may_miss: bool) -> bool:
+        """Whether the least and the largest value, and so all, lie in the range; NaN does where it may be."""
         if values.size == 0:
             return True
+        least, largest = (np.fmin, np.fmax) if may_miss else (np.minimum, np.maximum)
         with np.errstate(invalid="ignore"):
-            ends = np.array([values.min(), values.max()])
-        return bool(self.contains(ends).all()) and not np.isnan(ends).any()
+            ends = np.array([least.reduce(values, axis=None), largest.reduce(values, axis=None)])
+        return bool(self.contains(ends).all()) and (may_miss or not np.isnan(ends).any())
 
     def _require_sparse(
         self, X: Matrix, owner: str, names: npt.ArrayLike | None, integral: bool, first_row: int
     ) -> None:
-        spanned = not integral and self._spans(X.data)
-        if (
-            not spanned
-            and (outside := np.flatnonzero(~self.contains(X.data, integral) | np.isnan(X.data))).size
-        ):
+        outside = np.zeros(0, dtype=np.intp)
+        if integral or not self._spans(X.data, may_miss=False):
+            outside = np.flatnonzero(~self.contains(X.data, integral) | np.isnan(X.data))
+        if outside.size:
             row = int(np.searchsorted(X.indptr, outside[0], side="right")) - 1
             self._reject(X.data[outside[0]], first_row + row, X.indices[outside[0]], owner, names, integral)
         stored = np.diff(X.indptr)
