@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,11 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxdisc.counting import class_moments
-from maxdisc.decision import LinearDecision, sweep
+from maxdisc.decision import LinearDecision, ranked_decision, sweep
 from maxdisc.densities import estimate
-from maxdisc.families import FAMILIES, Poisson
+from maxdisc.divergences import js_gm
+from maxdisc.families import FAMILIES, Gaussian, Poisson
 from maxdisc.smoothing import Smoothing
 from maxdisc.testing import random_data
+from maxdisc.threads import limited_threads
 
 families = pytest.mark.parametrize("name", FAMILIES)
 
@@ -210,3 +214,122 @@ def test_many_sparse_columns_that_are_constant_within_classes_stay_sparse():
     _, decision = fitted("gaussian", X, codes, n_classes)
     assert not decision.apart(sparse=True).any()
     assert (decision.scores(X[:100]).argmax(axis=1) == codes[:100]).all()
+
+
+def sparse_case(rng, name, n, n_features, n_kept, dtype, indices, share=0.3):
+    """A decision and sparse rows, some of them empty; some columns are nearly full and far from 0."""
+    X = np.where(rng.random((n, n_features)) < share, rng.integers(1, 5, (n, n_features)), 0).astype(float)
+    if name == "bernoulli":
+        X = np.minimum(X, 1.0)
+    X[rng.random(n) < 0.1] = 0.0
+    if name == "gaussian":
+        X[:, :2] += 1000.0  # has an origin, so it is scored apart
+    codes = np.arange(n) % 3
+    _, decision = fitted(name, X, codes, 3, rng.permutation(n_features)[:n_kept])
+    rows = sp.csr_array(X.astype(dtype))
+    parts = (rows.data, rows.indices.astype(indices), rows.indptr.astype(indices))
+    return decision, sp.csr_array(parts, shape=X.shape)
+
+
+def compiled(decision, X, threads=1):
+    """Scores by compiled code, however few the cells are."""
+    with pytest.MonkeyPatch.context() as patch, limited_threads(threads):
+        patch.setattr("maxdisc.decision.MANY_STORED", 0)
+        patch.setattr("maxdisc.decision.STORED_WORTH_LOADING", 0)
+        patch.setattr("maxdisc.decision.CELLS_AT_A_TIME", 37)
+        patch.setattr(LinearDecision, "_kept", None)  # the other way would need it
+        return decision.scores(X)
+
+
+linear = pytest.mark.parametrize("name", ["poisson", "exponential", "geometric", "bernoulli", "gaussian"])
+
+
+@linear
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(0, 60), n_kept=st.integers(0, 12), data=st.data())
+def test_compiled_scores_of_sparse_rows_are_those_of_products(name, seed, n, n_kept, data):
+    rng = np.random.default_rng(seed)
+    dtype = data.draw(st.sampled_from([np.float64, np.float32, np.int64]))
+    indices = data.draw(st.sampled_from([np.int32, np.int64]))
+    decision, X = sparse_case(rng, name, 60, 12, n_kept, dtype, indices)
+    X = X[:n]
+    due = decision.scores(X)
+    one, two = compiled(decision, X), compiled(decision, X, threads=2)
+    np.testing.assert_allclose(one, due, rtol=1e-12, atol=1e-10)
+    np.testing.assert_array_equal(one, two)
+    weighed = decision.weighed(rng.uniform(0, 1, n_kept), rng.normal(size=3))
+    np.testing.assert_allclose(compiled(weighed, X), weighed.scores(X), rtol=1e-12, atol=1e-10)
+
+
+def test_compiled_scores_of_arrays_that_may_not_be_written_and_of_other_formats():
+    decision, X = sparse_case(np.random.default_rng(0), "gaussian", 80, 9, 6, np.float64, np.int32)
+    assert decision.apart(sparse=True).any()
+    due = decision.scores(X)
+    for array in (X.data, X.indices, X.indptr, decision.weights, decision.baseline):
+        array.flags.writeable = False
+    np.testing.assert_allclose(compiled(decision, X), due, rtol=1e-12)
+    np.testing.assert_array_equal(compiled(decision, X.tocsc()), compiled(decision, X))
+    impossible = LinearDecision(
+        decision.family,
+        decision.columns,
+        decision.origin,
+        decision.weights,
+        decision.baseline,
+        np.array([0.0, -np.inf, -1.0]),
+    )
+    assert np.isneginf(compiled(impossible, X)[:, 1]).all()
+
+
+def test_what_scores_compute_on_the_way_is_not_pickled():
+    decision, X = sparse_case(np.random.default_rng(0), "poisson", 80, 9, 6, np.float64, np.int32)
+    before, scores = pickle.dumps(decision), compiled(decision, X)
+    assert len(pickle.dumps(decision)) == len(before)
+    np.testing.assert_array_equal(compiled(pickle.loads(before), X), scores)
+
+
+def test_without_compiled_code_sparse_rows_are_scored_all_the_same(monkeypatch):
+    decision, X = sparse_case(np.random.default_rng(0), "poisson", 80, 9, 6, np.float64, np.int32)
+    due = decision.scores(X)
+    monkeypatch.setattr("maxdisc.decision.MANY_STORED", 0)
+    monkeypatch.setattr("maxdisc.decision.STORED_WORTH_LOADING", 0)
+    monkeypatch.setattr("maxdisc.kernels.works", lambda: False)
+    monkeypatch.setattr(LinearDecision, "_compiled_scores", None)
+    np.testing.assert_array_equal(decision.scores(X), due)
+
+
+@pytest.mark.parametrize("gaps", [0.0, 0.3])
+@pytest.mark.parametrize("amount", [0.0, 1.0, 100.0])
+@pytest.mark.parametrize("given_prior", [False, True])
+def test_compiled_scores_of_gaussians_are_those_of_their_densities(gaps, amount, given_prior, monkeypatch):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 4, 200)
+    X = rng.normal(rng.normal(size=(4, 300))[codes], rng.uniform(0.5, 2, (4, 300))[codes])
+    X[:, :50] += 1e6
+    X[:, 50:55] = 3.0  # constant
+    X[:, 55:60] = codes[:, None]  # constant within classes
+    X[codes == 1, 60:65] = 7.0  # constant in one
+    X[rng.random(X.shape) < gaps] = np.nan
+    if gaps:
+        X[:, 65], X[codes == 2, 66] = np.nan, np.nan
+    codes[codes == 3] = 4  # a class without rows
+    halves = [class_moments(Gaussian().statistics, X[i::2], codes[i::2], 5, powers=True) for i in (0, 1)]
+    moments = halves[0] + halves[1]  # whose sums are not about the means
+    prior = rng.dirichlet(np.ones(5)) if given_prior else None
+    given = (Gaussian(), moments, Smoothing(amount), js_gm, prior, 40)
+    ranking, decision = ranked_decision(*given)
+    monkeypatch.setattr("maxdisc.decision.MANY_STORED", 1)
+    monkeypatch.setattr("maxdisc.decision.MANY_CELLS", 1)
+    monkeypatch.setattr("maxdisc.decision.CELLS_AT_A_TIME", 500)
+    monkeypatch.setattr("maxdisc.decision.checked_scores", None)  # the other way would need it
+    for threads in (1, 2):
+        with limited_threads(threads):
+            found, by_found = ranked_decision(*given)
+        np.testing.assert_allclose(found.scores, ranking.scores, rtol=1e-11)
+        np.testing.assert_array_equal(found.scores == 0, ranking.scores == 0)
+        np.testing.assert_array_equal(found.order, ranking.order)
+        np.testing.assert_array_equal(by_found.columns, decision.columns)
+        for one, other in zip(
+            (by_found.weights, by_found.baseline, by_found.origin),
+            (decision.weights, decision.baseline, decision.origin),
+            strict=True,
+        ):
+            np.testing.assert_allclose(one, other, rtol=1e-12)

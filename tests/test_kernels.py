@@ -283,3 +283,75 @@ def test_a_table_in_another_order_takes_the_other_way(monkeypatch):
             ArrayRows(other, codes, 2).moments(FAMILIES["gaussian"])[0].centred(), whole, strict=True
         ):
             np.testing.assert_allclose(found, due, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, 3e200, -1.001e140])
+def test_what_is_out_of_range_is_found_in_the_sums_and_said_as_ever(compiled, dtype, bad, monkeypatch):
+    if dtype == np.float32:
+        bad = np.copysign(np.inf, bad)
+    if compiled:
+        monkeypatch.setattr("maxdisc.counting.MANY_VALUES", 1)
+        monkeypatch.setattr("maxdisc.counting.VALUES_WORTH_LOADING", 1)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 5)).astype(dtype)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    X[40, 3], X[60, 1] = bad, bad
+    names = list("abcde")
+    with pytest.raises(ValueError, match="gaussian family") as due:
+        FAMILIES["gaussian"].require(X, names, 7)
+    assert "'d'" in str(due.value)
+    assert "in row 47" in str(due.value)
+    weights = rng.uniform(1e-9, 2, 90)
+    plans = [None, FixedFolds(rng.integers(-1, 3, 97), 3)]
+    weightless, left_out = weights.copy(), rng.integers(0, 3, 97)
+    weightless[[40, 60]], left_out[[47, 67]] = 0.0, -2
+    plans.append(FixedFolds(left_out, 3))
+    for given, folds in [*((weights, plan) for plan in plans), (weightless, None)]:
+        rows = ArrayRows(X, np.arange(90) % 3, 3, given, names, start=7)
+        with pytest.raises(ValueError, match="gaussian family") as found:
+            rows.moments(FAMILIES["gaussian"], folds)
+        assert str(found.value) == str(due.value)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_column_out_of_range_that_does_not_vary_is_found(compiled, monkeypatch):
+    if compiled:
+        monkeypatch.setattr("maxdisc.counting.MANY_VALUES", 1)
+        monkeypatch.setattr("maxdisc.counting.VALUES_WORTH_LOADING", 1)
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    X[:, 1] = 2.0**470  # its square is a number, and it has no variance
+    with pytest.raises(ValueError, match=r"at most 1e\+140, but column 1 has .* in row 0"):
+        ArrayRows(X, np.arange(40) % 2, 2).moments(FAMILIES["gaussian"])
+
+
+def test_a_dense_table_on_the_line_is_not_read_just_to_look(monkeypatch):
+    looked = []
+    monkeypatch.setattr("maxdisc.support.Support.contains", lambda *_: looked.append(1))
+    X = np.random.default_rng(0).normal(1e100, 1e90, size=(60, 4))
+    ArrayRows(X, np.arange(60) % 2, 2).moments(FAMILIES["gaussian"])
+    assert not looked
+
+
+@pytest.mark.parametrize("weights", [None, "rising", "falling", "light at first"])
+def test_tiles_keep_the_digits_of_variances_wherever_the_first_rows_are(weights, monkeypatch):
+    monkeypatch.setattr("maxdisc.counting.MANY_VALUES", 1)
+    monkeypatch.setattr("maxdisc.counting.VALUES_WORTH_LOADING", 1)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 4))
+    X[:4, 0] += 1e7  # the first block
+    X[:, 1] += 1e7
+    X[:200, 2] += 1e7
+    X[:3, 3], X[3, 3] = np.nan, 1e7
+    w = {
+        "rising": np.logspace(-9, 0, 400),
+        "falling": np.logspace(0, -9, 400),
+        "light at first": np.where(np.arange(400) < 8, 1e-12, 1.0),
+    }.get(weights, np.ones(400))
+    found = ArrayRows(X, np.zeros(400, dtype=int), 1, w).moments(FAMILIES["gaussian"])[0].centred()[1][1, 0]
+    for j, squares in enumerate(found):
+        seen = ~np.isnan(X[:, j])
+        exact, heavy = X[seen, j].astype(np.longdouble), w[seen].astype(np.longdouble)
+        due = heavy @ (exact - heavy @ exact / heavy.sum()) ** 2
+        np.testing.assert_allclose(squares, float(due), rtol=1e-9)

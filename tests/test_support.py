@@ -88,3 +88,16 @@ def test_places_on_the_axis_and_values_are_inverse(support):
     places = np.arange(0.0, 5.0) if support.lattice else np.linspace(-5.0, 5.0, 41)
     x, _ = support.at(places)
     np.testing.assert_allclose(support.place(x), places, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_missing_cells_hide_no_value_out_of_range(name, dtype):
+    X = np.full((6, 3), INSIDE.get(name, 2.0), dtype=dtype)
+    X[::2, 0], X[1, 2] = np.nan, np.nan
+    FAMILIES[name].require(X)
+    X[4, 2] = OUT_OF_RANGE[name]
+    with pytest.raises(ValueError, match=rf"column 2 has {OUT_OF_RANGE[name]:g} in row 4"):
+        FAMILIES[name].require(X)
+    X[:] = np.nan
+    FAMILIES[name].require(X)

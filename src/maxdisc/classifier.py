@@ -778,7 +778,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             Scores, up to what all classes share; see :meth:`score_samples` for densities.
         """
         X = self._rows(X)
-        with np.errstate(over="ignore", invalid="ignore"):
+        with limited_threads(given_jobs(self.n_jobs)), np.errstate(over="ignore", invalid="ignore"):
             scores = self.decision_.scores(X)
         lost = ~np.isfinite(scores.max(axis=1))
         if lost.any():
@@ -820,7 +820,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         """
         X = self._rows(X)
         density = self._density
-        return np.asarray(logsumexp(density.scores(X), axis=1) + density.log_base(X))
+        with limited_threads(given_jobs(self.n_jobs)):
+            return np.asarray(logsumexp(density.scores(X), axis=1) + density.log_base(X))
 
     def explain(self, X: Any) -> Explanation:
         """Take the scores of some rows apart, feature by feature; memory grows with N x C x K.
@@ -837,7 +838,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         """
         X = self._rows(X)
         names = _check_feature_names_in(self)[self.decision_.columns]
-        return Explanation.of(self.decision_, X, names, self.classes_)
+        with limited_threads(given_jobs(self.n_jobs)):
+            return Explanation.of(self.decision_, X, names, self.classes_)
 
     def sample(self, n: int, y: Any = None) -> tuple[Floats, npt.NDArray[np.generic]]:
         """Draw rows from the model: a class by the prior, then every feature from that class's density.

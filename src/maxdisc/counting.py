@@ -363,8 +363,11 @@ def _centred_in_tiles(X: Matrix, members: Membership) -> tuple[Floats, Floats, F
     sums, origin, cells = np.zeros((2, *shape)), np.zeros(shape), np.zeros(shape)
     starts = np.searchsorted(members.groups, np.arange(members.n_groups + 1))
     given = (X, members.rows, members.weights, starts)
+    # As many tiles, all of one width, for each thread.
+    threads = n_threads()
+    tiles = threads * -(-X.shape[1] // (threads * COLUMNS_AT_A_TIME))
+    edges = np.unique(np.linspace(0, X.shape[1], tiles + 1).astype(np.intp)).tolist()
     missing = in_threads(
-        lambda tile: centred_sums(*given, tile.start, tile.stop, cells, origin, sums[1]),
-        list(blocks(X.shape[1], 1, COLUMNS_AT_A_TIME)),
+        lambda tile: centred_sums(*given, *tile, cells, origin, sums[1]), list(pairwise(edges))
     )
     return sums, origin, cells if any(missing) else None

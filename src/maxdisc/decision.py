@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -12,12 +14,12 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from maxdisc import kernels
-from maxdisc.densities import ClassDensities, class_prior, density_blocks
+from maxdisc.densities import LEAST_SPREAD, ClassDensities, class_prior, density_blocks
 from maxdisc.divergences import Divergence, FeatureRanking, checked_scores, js_gm, require_finite
-from maxdisc.families import Bernoulli, Exponential, Family, Geometric, Poisson
+from maxdisc.families import Bernoulli, Exponential, Family, Gaussian, Geometric, Poisson
 from maxdisc.matrices import Booleans, Floats, Integers, Matrix, blocks, is_sparse, with_data
 from maxdisc.moments import ClassMoments
-from maxdisc.smoothing import Smoothing
+from maxdisc.smoothing import LEAST, Smoothing
 from maxdisc.threads import in_threads
 
 #: From a ranking by scores to another of the same features.
@@ -27,6 +29,10 @@ Reorder = Callable[[FeatureRanking], FeatureRanking]
 MANY_CELLS = 2**20
 # ... and so many are worked on by a thread at a time.
 CELLS_AT_A_TIME = 2**17
+# From so many stored cells on, sparse rows are scored by compiled code, ...
+MANY_STORED = 2**16
+# ... and from so many on, it is worth loading.
+STORED_WORTH_LOADING = 2**24
 # Terms of this size cancel to about 1e-12. A Gaussian reaches it 140 deviations away from its origin.
 FAR = 1e4
 # In sparse rows such a feature would have to be made dense, so more is borne: terms cancel to about 1e-7.
@@ -60,7 +66,7 @@ class LinearDecision:
     >>> from maxdisc.decision import LinearDecision
     >>> from maxdisc.families import Poisson
     >>> from maxdisc.counting import class_moments
-    >>> from maxdisc.smoothing import Smoothing
+    >>> from maxdisc.smoothing import LEAST, Smoothing
     >>> X = np.array([[4.0, 1.0], [1.0, 1.0]])
     >>> moments = class_moments(Poisson().statistics, X, np.array([0, 1]), 2)
     >>> decision = LinearDecision.of(Poisson(), moments, Smoothing(0.0), np.array([0]))
@@ -121,6 +127,10 @@ class LinearDecision:
         return replace(
             self, columns=self.columns[order], origin=self.origin[order], weights=weights, baseline=baseline
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is computed when it is asked for."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def n_classes(self) -> int:
@@ -204,9 +214,44 @@ class LinearDecision:
         ndarray of shape (N, C)
             Scores whose softmax is the posterior.
         """
+        if is_sparse(X) and self._worth_compiling(X):
+            return self._compiled_scores(X.tocsr())
         out = np.empty((X.shape[0], self.n_classes))
         for rows in row_blocks(X.shape[0], self, is_sparse(X)):
             out[rows] = self.log_prior + self._evidence(self._kept(X[rows]))
+        return out
+
+    def _worth_compiling(self, X: Matrix) -> bool:
+        """Whether compiled code knows the statistics and the numbers, and there are cells to load it for."""
+        known = type(self.family) in (Poisson, Exponential, Geometric, Bernoulli, Gaussian)
+        known &= X.dtype.kind in "fiub" and X.dtype.itemsize <= 8
+        enough = MANY_STORED if "numba" in sys.modules else STORED_WORTH_LOADING
+        return known and X.nnz >= enough and kernels.works()
+
+    @cached_property
+    def _by_feature(self) -> Floats:
+        """The weights of all classes of a feature side by side, shape (K, L x C)."""
+        of_features = np.ascontiguousarray(np.moveaxis(self.weights, 2, 0))
+        return of_features.reshape(len(self.columns), self.weights.shape[0] * self.n_classes)
+
+    def _compiled_scores(self, X: Matrix) -> Floats:
+        """What :meth:`scores` does for sparse rows, compiled, in threads over ranges of rows."""
+        from maxdisc.kernels.scoring import score_rows
+
+        apart = self.apart(sparse=True)
+        place = np.full(X.shape[1], -1, dtype=np.int32)
+        place[self.columns] = np.where(apart, -1, np.arange(len(self.columns)))
+        out = np.empty((X.shape[0], self.n_classes))
+        given = (X.indptr, X.indices, X.data, place, self._by_feature)
+        level = (self.baseline[:, ~apart].sum(axis=1), self.log_prior)
+        cuts = np.searchsorted(X.indptr, np.arange(0, X.nnz, CELLS_AT_A_TIME)[1:])
+        ranges = pairwise(np.unique([0, *cuts, X.shape[0]]).tolist())
+        in_threads(lambda some: score_rows(*given, *level, *some, out), list(ranges))
+        if apart.any():
+            at = np.flatnonzero(apart)
+            for rows in row_blocks(X.shape[0], self, sparse=True):
+                values = sp.csc_array(X[rows])[:, self.columns[at]].astype(np.float64)
+                out[rows] += self._evidence(values.toarray(), at)
         return out
 
     def log_base(self, X: Matrix) -> Floats:
@@ -345,6 +390,13 @@ def ranked_decision(
     """
     if divergence is js_gm and moments.observed is None and worth_compiling(family, *moments.sums.shape[1:]):
         return _ranked_by_kernel(family, moments, smoothing, prior, size, reorder)
+    if divergence is js_gm and _are_many_gaussians(family, moments):
+        scores = _gaussian_scores(moments, smoothing, prior)
+        if np.isfinite(scores).all():
+            ranking = FeatureRanking.of(scores)
+            if reorder is not None:
+                ranking = reorder(ranking)
+            return ranking, LinearDecision.of(family, moments, smoothing, ranking.order[:size], prior)
     decision = LinearDecision._blank(family, moments, np.arange(moments.n_features), prior)
     scores = np.empty(moments.n_features)
     solved, adjusted = (
@@ -412,6 +464,29 @@ def _ranked_by_kernel(
 
     in_threads(fill, list(blocks(len(columns), moments.n_classes, CELLS_AT_A_TIME)))
     return ranking, decision
+
+
+def _are_many_gaussians(family: Family, moments: ClassMoments) -> bool:
+    """Whether these are moments of Gaussians about their means, enough to compile their scores."""
+    enough = MANY_STORED if "numba" in sys.modules else MANY_CELLS
+    centred = type(family) is Gaussian and moments.origin is not None and moments.nonzero is None
+    return centred and moments.sums[0].size >= enough and kernels.works()
+
+
+def _gaussian_scores(moments: ClassMoments, smoothing: Smoothing, prior: Floats | None) -> Floats:
+    """JS_GM of every feature, shape (D,), by compiled code over ranges of features."""
+    from maxdisc.kernels.tables import gaussian_scores
+
+    sums, origin = np.ascontiguousarray(moments.sums), np.ascontiguousarray(moments.origin)
+    cells, shares = np.ascontiguousarray(moments.cells), class_prior(moments, prior)
+    given = (sums, origin, cells, moments.weight, shares, smoothing.amount, LEAST, LEAST_SPREAD)
+    scores = np.empty(moments.n_features)
+
+    def score(some: slice) -> None:
+        gaussian_scores(*given, some.start, some.stop, scores)
+
+    in_threads(score, list(blocks(moments.n_features, moments.n_classes, CELLS_AT_A_TIME)))
+    return scores
 
 
 def _planes(family: Family, values: Floats, missing: Booleans) -> tuple[Floats, ...]:

@@ -159,9 +159,9 @@ def require_representable(moments: ClassMoments, powers: bool, names: npt.ArrayL
     if not finite.all():
         where = column_name(int(np.argmin(finite)), names)
         raise ValueError(f"the values or weights of {where} are too large to be summed: rescale them.")
-    if powers:
+    if powers and (low := moments.sums[1].max(axis=0, initial=0.0) < SMALLEST**2).any():
         center = np.abs(moments.means()).max(axis=0, initial=0.0)
-        tiny = (center > 0) & (center < SMALLEST) & (moments.sums[1].max(axis=0, initial=0.0) < SMALLEST**2)
+        tiny = (center > 0) & (center < SMALLEST) & low
         if tiny.any():
             where = column_name(int(np.argmax(tiny)), names)
             raise ValueError(f"the values of {where} are too small to be squared: rescale them.")

@@ -19,6 +19,7 @@ from maxdisc.families import Family, Gaussian
 from maxdisc.matrices import Floats, Integers, Matrix, blocks, canonical, is_sparse
 from maxdisc.moments import ClassMoments
 from maxdisc.products import ClassProducts, fold_products, observed_means
+from maxdisc.support import Support
 
 #: A row with this fold is never held out: it is always among the training rows.
 ALWAYS_TRAINING = -1
@@ -274,13 +275,27 @@ class ArrayRows:
         return self.X
 
     def moments(self, family: Family, folds: Folds | None = None) -> list[ClassMoments]:
-        family.require(self.X, self.names, self.start)
         members, always = self._members(folds)
+        told = self._sums_tell(family, members)
+        if not told:
+            family.require(self.X, self.names, self.start)
         parts = fold_moments(family.statistics, self.X, members, self.n_classes, family.translates)
+        if told and not all(_in_range(part, family, members.weights.min(initial=1.0)) for part in parts):
+            family.require(self.X, self.names, self.start)
         if not always:
             # Zeros that nobody touches take no memory.
             parts.append(ClassMoments.zero(family.n_statistics, self.n_classes, self.X.shape[1]))
         return parts
+
+    def _sums_tell(self, family: Family, members: Membership) -> bool:
+        """Whether sums of squares show what is out of range: on the line, of a table all of which is summed.
+
+        Then it need not be read once more just to look.
+        """
+        line = family.support == Support() and family.translates and not family.integral
+        usual = type(family).require is Family.require and family.n_statistics > 1
+        dense = not is_sparse(self.X)
+        return line and usual and dense and bool(np.bincount(members.rows, minlength=len(self.X)).all())
 
     def products(
         self,
@@ -320,6 +335,18 @@ class ArrayRows:
             held = np.flatnonzero(fold == f)
             out.append(decision_of(f).swept(self.X, self.labels, weights, sizes, held))
         return out
+
+
+def _in_range(moments: ClassMoments, family: Family, least: float) -> bool:
+    """Whether sums of squares are too small for any value, of this weight or more, to be out of range.
+
+    Such a value would be far from the origin of its class, and its square alone more than this; or else the
+    origin is large.
+    """
+    origin = np.abs(moments.means() if moments.origin is None else moments.origin).max(initial=0.0)
+    squares = np.abs(moments.sums[1]).max(initial=0.0)
+    # Not if any of them is NaN.
+    return bool(origin < family.largest / 4 and squares < least * (family.largest / 2) ** 2)
 
 
 @dataclass(frozen=True, eq=False)

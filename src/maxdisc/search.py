@@ -52,8 +52,8 @@ class MaxDiscSearchCV(TransformerMixin, ClassifierMixin, BaseEstimator):
     candidates : "auto" or sequence of dict, default="auto"
         Parameters of :class:`MaxDiscClassifier`, and ``scale`` for counts: see
         :class:`maxdisc.scaling.CountScaler`. "auto" tries two models of counts for documents and for sparse
-        data that are not negative; for tables, independent and joint densities, or joint ones alone where there
-        are more features than rows. List simple ones first.
+        data that are not negative; for tables, independent and joint densities, or joint ones alone where
+        there are more features than rows. List simple ones first.
     vectorizer : TermFrequencyVectorizer, optional
         How the words of documents are counted; its ``scale`` does not matter.
     cv : int, splitter, iterable of splits, "holdout" or "hash", default=5

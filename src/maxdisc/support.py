@@ -105,6 +105,8 @@ class Support:
             return
         values = np.asarray(X)
         for rows in blocks(*values.shape):
+            if not integral and self._spans(values[rows], may_miss=True):
+                continue
             inside = self.contains(values[rows], integral)
             if not inside.all():
                 row, column = np.argwhere(~inside)[0]
@@ -112,10 +114,21 @@ class Support:
                     values[rows][row, column], first_row + rows.start + row, column, owner, names, integral
                 )
 
+    def _spans(self, values: npt.NDArray[np.generic], may_miss: bool) -> bool:
+        """Whether the least and the largest value, and so all, lie in the range; NaN does where it may be."""
+        if values.size == 0:
+            return True
+        least, largest = (np.fmin, np.fmax) if may_miss else (np.minimum, np.maximum)
+        with np.errstate(invalid="ignore"):
+            ends = np.array([least.reduce(values, axis=None), largest.reduce(values, axis=None)])
+        return bool(self.contains(ends).all()) and (may_miss or not np.isnan(ends).any())
+
     def _require_sparse(
         self, X: Matrix, owner: str, names: npt.ArrayLike | None, integral: bool, first_row: int
     ) -> None:
-        outside = np.flatnonzero(~self.contains(X.data, integral) | np.isnan(X.data))
+        outside = np.zeros(0, dtype=np.intp)
+        if integral or not self._spans(X.data, may_miss=False):
+            outside = np.flatnonzero(~self.contains(X.data, integral) | np.isnan(X.data))
         if outside.size:
             row = int(np.searchsorted(X.indptr, outside[0], side="right")) - 1
             self._reject(X.data[outside[0]], first_row + row, X.indices[outside[0]], owner, names, integral)
@@ -135,6 +148,7 @@ class Support:
         names: npt.ArrayLike | None,
         integral: bool,
     ) -> None:
+        value = float(value)  # the ends may lie beyond single precision
         left = "greater than" if self.open_low else "at least"
         right = "less than" if self.open_high else "at most"
         # Ends that are mere limits of double precision are mentioned only to those who hit them.
@@ -145,8 +159,7 @@ class Support:
         # scikit-learn's callers look for these words.
         negative = "Negative values in data: " if self.low == 0 and value < 0 else ""
         raise ValueError(
-            f"{negative}{owner} takes {wanted}, but {column_name(column, names)} has {float(value):g} "
-            f"in row {row}."
+            f"{negative}{owner} takes {wanted}, but {column_name(column, names)} has {value:g} in row {row}."
         )
 
     @property

@@ -1,4 +1,4 @@
-"""Natural parameters, normalisers and divergences of one-statistic families.
+"""Natural parameters, normalisers and divergences of one-statistic families; divergences of Gaussians.
 
 All classes of a feature stand together: the sweep reads its row of ``natural``, whole, for every cell in
 which the feature occurs.
@@ -17,6 +17,7 @@ from maxdisc.kernels.elementary import log, log1p
 KINDS = {"poisson": 0, "exponential": 1, "geometric": 2, "bernoulli": 3}
 #: As in :mod:`maxdisc.divergences`.
 NOISE = 1e-18
+EPS = np.finfo(np.float64).eps
 #: Two to this power is the number of different pseudo-row numbers whose consequences are kept at a time.
 SLOT_BITS = 10
 
@@ -106,6 +107,114 @@ def scores_from_sums(
         for i in range(n):
             score = _settled(scores[a + i], natural_1[i] * mean_1[i])
             scores[a + i] = score if informative[a + i] else 0.0
+
+
+@kernel
+def gaussian_scores(
+    sums: Any,
+    origin: Any,
+    cells: Any,
+    class_weights: Any,
+    prior: Any,
+    amount: float,
+    least_amount: float,
+    least_spread: float,
+    start: int,
+    stop: int,
+    scores: Any,
+) -> None:
+    """JS_GM of the features from ``start`` to ``stop``, from sums (2, C, D) about an origin (C, D).
+
+    ``cells`` has shape (C, D), or (C, 1) where none is missing. What is computed is what
+    :func:`maxdisc.densities.estimate` and :func:`maxdisc.divergences.js_gm` do in many steps, which say why;
+    some features at a time, so that the innermost loops run over features.
+    """
+    width, n_classes, step = 64, prior.size, 0 if cells.shape[1] == 1 else 1
+    center, squares = np.empty((n_classes, width)), np.empty((n_classes, width))
+    first, second, square = (
+        np.empty((n_classes, width)),
+        np.empty((n_classes, width)),
+        np.empty((n_classes, width)),
+    )
+    shares, held = np.empty((n_classes, width)), np.empty((n_classes, width))
+    total, most, level, pooled, about = np.empty((5, width))
+    largest, spread, rounding, number, within = np.empty((5, width))
+    coverage, first_1, second_1, center_1, square_1 = np.empty((5, width))
+    for a in range(start, stop, width):
+        n = min(width, stop - a)
+        for each in (total, most, level, pooled, about, largest, spread):
+            each[:] = 0.0
+        for c in range(n_classes):
+            for i in range(n):
+                held[c, i] = cells[c, (a + i) * step]
+            for i in range(n):
+                j = a + i
+                here = held[c, i]
+                offset = sums[0, c, j] / here if here > 0 else 0.0
+                center[c, i] = origin[c, j] + offset
+                squares[c, i] = max(sums[1, c, j] - offset * sums[0, c, j], 0.0)
+                total[i] += here
+                pooled[i] += squares[c, i]
+                about[i] += sums[1, c, j]
+                largest[i] = max(largest[i], abs(center[c, i]))
+                # The mean of all is taken about that of the heaviest class.
+                level[i] = center[c, i] if here > most[i] else level[i]
+                most[i] = max(here, most[i])
+        most[:] = 0.0
+        for c in range(n_classes):
+            for i in range(n):
+                share = held[c, i] / total[i] if total[i] > 0 else 0.0
+                most[i] += share * (center[c, i] - level[i])
+        level += most
+        for c in range(n_classes):
+            for i in range(n):
+                share = held[c, i] / total[i] if total[i] > 0 else 0.0
+                center[c, i] -= level[i]
+                spread[i] += share * center[c, i] * center[c, i]
+        for i in range(n):
+            rows = total[i] if total[i] > 0 else 1.0
+            pooled[i] /= rows
+            spread[i] += pooled[i]
+            rounding[i] = 8 * EPS * about[i] / rows + (8 * EPS * largest[i]) ** 2
+            number[i] = max(amount, least_amount * rows)
+            within[i] = pooled[i] if pooled[i] > rounding[i] else least_spread * spread[i]
+        for each in (coverage, first_1, second_1, center_1, square_1):
+            each[:] = 0.0
+        for c in range(n_classes):
+            weight = class_weights[c] if class_weights[c] > 0 else 1.0
+            for i in range(n):
+                here = held[c, i]
+                least = least_spread * within[i] if pooled[i] > rounding[i] else within[i]
+                variance = (squares[c, i] + number[i] * within[i]) / (here + number[i])
+                variance = max(variance, least) if squares[c, i] <= rounding[i] * here else variance
+                center[c, i] = center[c, i] if here > 0 else 0.0
+                shares[c, i] = prior[c] * (here / weight) if step else prior[c]
+                first[c, i] = center[c, i] / variance
+                second[c, i] = -0.5 / variance
+                square[c, i] = variance + center[c, i] * center[c, i]
+                coverage[i] += shares[c, i]
+                first_1[i] += shares[c, i] * first[c, i]
+                second_1[i] += shares[c, i] * second[c, i]
+                center_1[i] += shares[c, i] * center[c, i]
+                square_1[i] += shares[c, i] * square[c, i]
+        for i in range(n):
+            scores[a + i] = 0.0
+            some = coverage[i] if step and coverage[i] > 0 else 1.0
+            coverage[i] = some
+            first_1[i] /= some
+            second_1[i] /= some
+            center_1[i] /= some
+            square_1[i] /= some
+        for c in range(n_classes):
+            for i in range(n):
+                product = (first[c, i] - first_1[i]) * (center[c, i] - center_1[i])
+                product += (second[c, i] - second_1[i]) * (square[c, i] - square_1[i])
+                scores[a + i] += shares[c, i] * product
+        for i in range(n):
+            telling = total[i] > 0 and spread[i] > rounding[i]
+            # NaN stays: whoever asked is to see it.
+            if not telling or scores[a + i] <= NOISE * coverage[i]:
+                scores[a + i] = 0.0
 
 
 @kernel
