@@ -1,4 +1,4 @@
-"""What a benchmark says: our figure beside those of others, the goal for their ratio, and whether it is met."""
+"""What a benchmark says: our figure beside those of others, the goal for their ratio, and if it is met."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HEADINGS = ("what", "ours", "floor", "peer", "ratio", "goal", "")
 
 @dataclass(frozen=True)
 class Goal:
-    """A bound for the ratio of two figures: ours to the other's if it is "at most", else the other's to ours."""
+    """A bound for a ratio: "at most" for ours to the other's, "at least" for the other's to ours."""
 
     sense: str
     bound: float

@@ -1,9 +1,9 @@
 """Every goal of speed in one table, with floors and peers measured in the same run: ``make bench``.
 
-All works of a row take turns in one process, under the same limit of threads; the best time of each counts. Rows about
-streams, Dask and growth run the benchmarks of their own. The table goes to the terminal and, row by row, to
-``benchmarks/results/speed.json``, from which ``docs/performance.md`` is made. ``--quick`` takes small sizes
-and stores nothing; ``--list`` names the rows, and ``--only`` runs some of them.
+All works of a row take turns in one process, under the same limit of threads; the best time of each counts.
+Rows about streams, Dask and growth run the benchmarks of their own. The table goes to the terminal and, row
+by row, to ``benchmarks/results/speed.json``, from which ``docs/performance.md`` is made. ``--quick`` takes
+small sizes and stores nothing; ``--list`` names the rows, and ``--only`` runs some of them.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ RESULTS = Path(__file__).resolve().parent / "results" / "speed.json"
 
 #: By name: what makes one row, or several that share their times. In the order of the table.
 ROWS: dict[str, Callable[[Run], Row | Iterable[Row]]] = {
-    "sums-S": lambda run: speed_sparse.sums_of_S(run, run.threads),
-    "sums-S-1": lambda run: speed_sparse.sums_of_S(run, 1),
-    "sums-B": lambda run: speed_sparse.sums_of_B(run, run.threads),
-    "sums-B-1": lambda run: speed_sparse.sums_of_B(run, 1),
+    "sums-S": lambda run: speed_sparse.sums_small(run, run.threads),
+    "sums-S-1": lambda run: speed_sparse.sums_small(run, 1),
+    "sums-B": lambda run: speed_sparse.sums_large(run, run.threads),
+    "sums-B-1": lambda run: speed_sparse.sums_large(run, 1),
     "fit": speed_sparse.whole_fits,
     "path": lambda run: speed_sparse.path(run, run.threads),
     "path-1": lambda run: speed_sparse.path(run, 1),

@@ -38,7 +38,7 @@ class Run:
     budget: float = 15.0
     S: Size = (20_000, 100_000, 20, 190)
     B: Size = (800_000, 50_000, 100, 95)
-    part_of_B: int = 100_000
+    n_fitted: int = 100_000
     dense_shape: tuple[int, int] = (4_000, 20_000)
     n_held_out: int = 4_000
 
@@ -52,7 +52,7 @@ class Run:
             budget=2.0,
             S=(1_200, 3_000, 5, 40),
             B=(4_000, 2_000, 10, 40),
-            part_of_B=2_000,
+            n_fitted=2_000,
             dense_shape=(200, 500),
             n_held_out=300,
         )

@@ -75,11 +75,11 @@ def counted(threads: int) -> str:
     return f"{threads} thread{'s' if threads > 1 else ''}"
 
 
-def sums_of_S(run: Run, threads: int) -> Row:
+def sums_small(run: Run, threads: int) -> Row:
     return class_sums(run, "S", run.sparse, threads, 3, 5)
 
 
-def sums_of_B(run: Run, threads: int) -> Row:
+def sums_large(run: Run, threads: int) -> Row:
     return class_sums(run, "B", run.large, threads, 6, 15)
 
 
@@ -177,7 +177,7 @@ def prediction(run: Run, threads: int) -> Row:
     seconds = run.best({"ours": lambda: model.predict(X), all_of_them: lambda: peer.predict(X)}, threads)
     goal = at_least(3.0) if threads == run.threads else None
     return Row.timed(
-        f"predict S, the kept {model.n_selected_:,} features hold {share:.1%} of the cells, {counted(threads)}",
+        f"predict S, {model.n_selected_:,} kept features hold {share:.1%} of the cells, {counted(threads)}",
         seconds,
         [Comparison(all_of_them, None, goal=goal)],
         threads=threads,
@@ -204,6 +204,6 @@ def threads_on_sums(run: Run) -> Row:
 
 def threads_on_fit(run: Run) -> Row:
     X, y = run.large
-    X, y = X[: run.part_of_B], y[: run.part_of_B]
+    X, y = X[: run.n_fitted], y[: run.n_fitted]
     what = f"whole raw fit, {len(y):,} rows of B"
     return against_one_thread(run, what, lambda: fitted(raw_model(), X, y), sized(X, y))

@@ -1,4 +1,4 @@
-"""The row of the table of speed that begins with raw text; peers that are not installed are named as absent."""
+"""The row of the table of speed that begins with raw text; peers that are not installed are named."""
 
 from __future__ import annotations
 
