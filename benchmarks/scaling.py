@@ -48,7 +48,7 @@ class Axis:
 
 AXES = (
     Axis("N", "rows", 1_000, {"nnz": 60, "D": 10_000, "C": 5}),
-    Axis("nnz", "cells", 6, {"N": 20_000, "D": 10_000, "C": 5}),
+    Axis("nnz", "cells", 6, {"N": 40_000, "D": 10_000, "C": 5}),
     Axis("D", "features", 3_000, {"N": 5_000, "nnz": 60, "C": 100}),
     Axis("C", "classes", 2, {"N": 10_000, "nnz": 60, "D": 100_000}),
     Axis("K", "kept features", 200, {"N": 10_000, "nnz": 60, "D": 20_000, "C": 10}, (FIT, PREDICT)),

@@ -83,6 +83,7 @@ class Run:
         gaps[rng.random(X.shape, dtype=np.float32) < 0.01] = np.nan
         return X, gaps, y
 
-    def forget(self, name: str) -> None:
-        """Give back the memory of data that no later row needs."""
-        self.__dict__.pop(name, None)
+    def forget(self) -> None:
+        """Give back the memory of all data: rows that run processes of their own need none."""
+        for name in ("sparse", "large", "dense"):
+            self.__dict__.pop(name, None)
