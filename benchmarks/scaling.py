@@ -78,9 +78,9 @@ def works_of(axis: Axis, size: int, X: Any, y: np.ndarray) -> dict[str, Callable
 
 def exponent(sizes: Sequence[int], seconds: Sequence[float]) -> tuple[list[int], float]:
     """The sizes over which the axis shows, and the slope there."""
-    falls = [i for i in range(1, len(sizes)) if seconds[i] < FALL * seconds[i - 1]]
-    # A fall that leaves one size alone leaves no slope; it is then taken across.
-    begin = max([i for i in falls if i <= len(sizes) - 2], default=0)
+    if len(sizes) > 2 and seconds[-1] < FALL * seconds[-2]:
+        return exponent(sizes[:-1], seconds[:-1])  # one size alone has no slope
+    begin = max([i for i in range(1, len(sizes)) if seconds[i] < FALL * seconds[i - 1]], default=0)
     shows = [i for i in range(begin, len(sizes)) if seconds[i] >= 2 * seconds[begin]]
     begin = max(begin, min([*shows, len(sizes) - FEWEST]))
     slope = np.polyfit(np.log(sizes[begin:]), np.log(seconds[begin:]), 1)[0]

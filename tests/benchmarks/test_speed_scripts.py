@@ -75,12 +75,13 @@ def test_what_does_not_grow_does_not_hide_the_slope(exponent):
     assert slope > np.polyfit(np.log(SIZES), np.log(times), 1)[0] + 0.1
 
 
-def test_a_slope_is_never_taken_across_a_change_of_method(exponent):
+@pytest.mark.parametrize("change", [3, 5, 6])
+def test_a_slope_is_never_taken_across_a_change_of_method(exponent, change):
     """Quadratic before and after; the fall between them would make it look linear."""
     times = [float(size**2) for size in SIZES]
-    times[3:] = [time / 50 for time in times[3:]]
+    times[change:] = [time / 50 for time in times[change:]]
     sizes, slope = exponent(SIZES, times)
-    assert sizes[0] >= SIZES[3]
+    assert set(sizes) <= set(SIZES[change:]) or set(sizes) <= set(SIZES[:change])
     assert slope == pytest.approx(2.0)
 
 
