@@ -54,7 +54,7 @@ AXES = (
     Axis("K", "kept features", 200, {"N": 10_000, "nnz": 60, "D": 20_000, "C": 10}, (FIT, PREDICT)),
 )
 #: A time that falls by so much from one size to the next is that of another method.
-FALL = 0.8
+FALL = 0.7
 #: So many sizes at least are in a slope, if the method has them.
 FEWEST = 4
 
