@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint docs bench-memory bench-text bench-model-file bench-dme bench-complexity bench-jensen-shannon bench-redundancy bench-joint bench-dual bench-evidence bench-stream bench-dask paper paper-quick clean
+.PHONY: help demo test test-slow lint docs bench bench-scaling bench-memory bench-text bench-model-file bench-dme bench-complexity bench-jensen-shannon bench-redundancy bench-joint bench-dual bench-evidence bench-stream bench-dask paper paper-quick clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | awk -F'|' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -48,6 +48,19 @@ lint: $(VENV)/.dev  ## ruff and mypy
 
 docs: $(VENV)/.dev  ## the documentation, in docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+# Peers that are only shown beside ours; whichever cannot be installed is named as absent.
+$(VENV)/.peers: $(VENV)/.dev
+	for peer in polars duckdb vowpalwabbit fasttext-wheel; do $(BIN)/python -m pip install --quiet $$peer || true; done
+	touch $@
+
+bench: $(VENV)/.peers  ## every goal of speed in one table, with floors and peers; writes docs/performance.md
+	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/performance_page.py
+
+bench-scaling: $(VENV)/.test  ## exponents of the cost of a fit in rows, cells, features, classes and sizes
+	$(BIN)/python benchmarks/scaling.py
+	$(BIN)/python benchmarks/performance_page.py
 
 bench-memory: $(VENV)/.test  ## peak memory of fit, up to 100 classes x 1,000,000 features
 	$(BIN)/python benchmarks/memory.py --large --json benchmarks/results/memory.json
