@@ -72,7 +72,9 @@ class Membership:
         fold = np.zeros(rows.shape[0], dtype=np.intp) if folds is None else folds[rows]
         keep = (fold >= 0) & (entries != 0)
         rows, groups, entries = rows[keep], (fold * n_classes + classes)[keep], entries[keep]
-        order = np.argsort(groups, kind="stable")
+        # Small numbers are sorted in linear time.
+        keys = groups.astype(np.uint16) if n_folds * n_classes <= 2**16 else groups
+        order = np.argsort(keys, kind="stable")
         return cls(rows[order], groups[order], entries[order], n_folds * n_classes)
 
     @property
@@ -197,7 +199,7 @@ def _sparse_powers(statistics: Statistics, X: Matrix, members: Membership) -> tu
     if n_powers == 2 and X.dtype in (np.float32, np.float64) and _worth_compiling(X):
         from maxdisc.kernels.sums import group_powers
 
-        sums = np.zeros((2, members.n_groups, X.shape[1]))
+        sums = np.empty((2, members.n_groups, X.shape[1]))
         starts, ranges = _shared_out(X, members)
         given = (X.indptr, X.indices, X.data, members.rows, members.weights, starts)
         cancel = in_threads(lambda r: group_powers(*given, r[0], r[1], sums[0], sums[1], CANCELS), ranges)

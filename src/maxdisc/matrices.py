@@ -51,7 +51,8 @@ def canonical(X: Matrix) -> Matrix:
     """
     if not is_sparse(X):
         return X
-    csr = sp.csr_array(X)
+    # A new array would not know that it has been looked at before.
+    csr = X if isinstance(X, sp.csr_array) else sp.csr_array(X)
     if not csr.has_canonical_format:
         csr = csr.copy()
         csr.sum_duplicates()

@@ -69,23 +69,29 @@ def group_powers(
     squares: Any,
     flat: float,
 ) -> int:
-    """What :func:`group_sums` does, for the values and for their squares at once.
+    """What :func:`group_sums` does, for the values and for their squares at once; ``sums`` need not be zeros.
 
     Says how many of these groups and columns have a variance of less than ``flat`` times their mean square.
     """
-    n_flat = 0
+    n_flat, two = 0, np.uint64(2)
+    # A column's sum and sum of squares stand side by side: one look at memory fetches both.
+    both = np.empty(2 * sums.shape[1])
     for g in range(first, last):
-        into, into_squares, total = sums[g], squares[g], 0.0
+        both[:] = 0.0
+        total = 0.0
         for e in range(np.uint64(starts[g]), np.uint64(starts[g + 1])):
             row, weight = np.uint64(rows[e]), weights[e]
             total += weight
             for p in range(np.uint64(indptr[row]), np.uint64(indptr[row + np.uint64(1)])):
-                j, value = np.uint32(columns[p]), np.float64(data[p])
-                into[j] += weight * value
-                into_squares[j] += weight * value * value
-        share = 1.0 / total if total > 0 else 0.0
-        for k in range(into.size):
-            n_flat += into_squares[k] * (1.0 - flat) < into[k] * (into[k] * share)
+                at, value = np.uint64(np.uint32(columns[p])) * two, np.float64(data[p])
+                both[at] += weight * value
+                both[at + np.uint64(1)] += weight * value * value
+        share, into, into_squares = 1.0 / total if total > 0 else 0.0, sums[g], squares[g]
+        for j in range(into.size):
+            value, square = both[2 * j], both[2 * j + 1]
+            into[j] = value
+            into_squares[j] = square
+            n_flat += square * (1.0 - flat) < value * (value * share)
     return n_flat
 
 
