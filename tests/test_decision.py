@@ -15,6 +15,7 @@ from maxdisc.decision import LinearDecision, ranked_decision, sweep
 from maxdisc.densities import estimate
 from maxdisc.divergences import js_gm
 from maxdisc.families import FAMILIES, Gaussian, Poisson
+from maxdisc.rows import ArrayRows
 from maxdisc.smoothing import Smoothing
 from maxdisc.testing import random_data
 from maxdisc.threads import limited_threads
@@ -333,3 +334,42 @@ def test_compiled_scores_of_gaussians_are_those_of_their_densities(gaps, amount,
             strict=True,
         ):
             np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("name", ["poisson", "exponential", "geometric", "bernoulli"])
+def test_the_compiled_sweep_is_the_general_one(name, threads, monkeypatch):
+    rng = np.random.default_rng(0)
+    dense = rng.gamma(0.3, 2.0, (200, 30)) if name == "exponential" else rng.poisson(0.5, (200, 30))
+    dense = dense * (rng.random((200, 30)) < 0.5)
+    X = sp.csr_array(np.minimum(dense, 1) if name == "bernoulli" else dense).astype(float)
+    codes, weights = rng.integers(0, 4, 200), rng.random(200)
+    codes[codes == 1] = 2  # a class that is not trained on, but held out
+    moments = ArrayRows(X, codes, 4).moments(FAMILIES[name])[0]
+    codes[:5] = 1
+    decision = ranked_decision(FAMILIES[name], moments, Smoothing(0.5), js_gm, size=25)[1]
+    rows, sizes = np.r_[0:3, np.flatnonzero(rng.random(200) < 0.7)], np.array([1, 2, 7, 25])
+    general = sweep(decision, X, codes, weights, sizes, rows)
+    monkeypatch.setattr("maxdisc.decision.MANY_STORED", 1)
+    monkeypatch.setattr("maxdisc.decision.STORED_WORTH_LOADING", 1)
+    monkeypatch.setattr("maxdisc.decision.CELLS_AT_A_TIME", 64)
+    assert decision._is_swept_by_kernel(X)
+    with limited_threads(threads):
+        compiled = sweep(decision, X, codes, weights, sizes, rows)
+    with limited_threads(1):
+        alone = sweep(decision, X, codes, weights, sizes, rows)
+    np.testing.assert_allclose(compiled.correct, general.correct, rtol=1e-12)
+    np.testing.assert_allclose(compiled.loss, general.loss, rtol=1e-9)
+    np.testing.assert_allclose((compiled.weight, compiled.squares), (general.weight, general.squares))
+    np.testing.assert_array_equal(compiled.correct, alone.correct)
+    np.testing.assert_array_equal(compiled.loss, alone.loss)
+
+
+def test_no_rows_are_swept_in_no_parts(monkeypatch):
+    monkeypatch.setattr("maxdisc.decision.MANY_STORED", 0)
+    monkeypatch.setattr("maxdisc.decision.STORED_WORTH_LOADING", 0)
+    X, codes = sp.csr_array(np.eye(4)), np.array([0, 0, 1, 1])
+    moments = ArrayRows(X, codes, 2).moments(FAMILIES["poisson"])[0]
+    decision = ranked_decision(FAMILIES["poisson"], moments, Smoothing(0.5), js_gm)[1]
+    none = sweep(decision, X, codes, np.ones(4), np.array([4]), np.zeros(0, dtype=int))
+    assert (none.weight, none.correct.tolist()) == (0.0, [0.0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, Protocol, Self, TypeVar
 
@@ -227,6 +227,21 @@ class LinearDecision:
         known &= X.dtype.kind in "fiub" and X.dtype.itemsize <= 8
         enough = MANY_STORED if "numba" in sys.modules else STORED_WORTH_LOADING
         return known and X.nnz >= enough and kernels.works()
+
+    def _is_swept_by_kernel(self, X: Matrix) -> bool:
+        """Whether the compiled sweep can have these rows, and they are many."""
+        single = type(self.family) in (Poisson, Exponential, Geometric, Bernoulli)
+        return single and self._worth_compiling(X) and not self.apart(sparse=True).any()
+
+    def _bucketed(self, sizes: Integers, n_features: int) -> Bucketed:
+        """As the compiled sweep takes it: the first features for each size."""
+        place = np.full(n_features, -1, dtype=np.int32)
+        place[self.columns] = np.arange(len(self.columns))
+        bucket = np.full(n_features, len(sizes), dtype=np.int32)
+        steps = np.diff(sizes, prepend=0)
+        bucket[self.columns] = np.repeat(np.arange(len(sizes), dtype=np.int32), steps)
+        baseline = np.add.reduceat(self.baseline, np.r_[0, sizes[:-1]], axis=1).T
+        return Bucketed(self._by_feature, place, bucket, np.ascontiguousarray(baseline), self.log_prior)
 
     @cached_property
     def _by_feature(self) -> Floats:
@@ -585,6 +600,10 @@ def sweep(
     """
     decision = decision.first(int(sizes[-1]))
     rows = np.arange(X.shape[0]) if rows is None else rows
+    if labels.ndim == 1 and is_sparse(X) and decision._is_swept_by_kernel(X):
+        X = X.tocsr().astype(np.float64, copy=False)
+        tasks = sweep_tasks(X, labels, weights, rows, decision._bucketed(sizes, X.shape[1]))
+        return sum(in_threads(lambda task: task(), tasks), Sweep.zero(len(sizes)))
     result = Sweep.zero(len(sizes))
     for block in row_blocks(len(rows), decision, is_sparse(X)):
         some = rows[block]
@@ -600,6 +619,58 @@ def sweep(
         w = weights[some] if labels.ndim == 1 else weights[some] * labels[some].sum(axis=1)
         result = result + Sweep(correct, loss, float(w.sum()), float(w @ w))
     return result
+
+
+@dataclass(frozen=True, eq=False)
+class Bucketed:
+    """A decision of one statistic as the compiled sweep takes it.
+
+    Parameters
+    ----------
+    natural : ndarray of shape (T, C)
+        Natural parameters of features, all classes side by side.
+    place : ndarray of shape (D,)
+        Where in ``natural`` each feature is; -1 if nowhere.
+    bucket : ndarray of shape (D,)
+        The position in the list of S sizes of the first that includes the feature; S if none does.
+    baseline : ndarray of shape (S, C)
+        The normalisers that each size adds.
+    log_prior : ndarray of shape (C,)
+        Log class probabilities.
+    """
+
+    natural: Floats
+    place: npt.NDArray[np.int32]
+    bucket: npt.NDArray[np.int32]
+    baseline: Floats
+    log_prior: Floats
+
+
+def ranges_of_cells(X: Matrix, rows: Integers) -> list[Integers]:
+    """Some rows of a CSR matrix, in order, a part at a time, each with about as many stored cells.
+
+    The parts depend on the rows alone: whatever is added up over them does not depend on threads.
+    """
+    cells = np.cumsum(X.indptr[rows + 1] - X.indptr[rows])
+    return np.split(
+        rows, np.searchsorted(cells, np.arange(CELLS_AT_A_TIME, cells[-1:].sum(), CELLS_AT_A_TIME))
+    )
+
+
+def sweep_tasks(
+    X: Matrix, labels: Integers, weights: Floats, rows: Integers, model: Bucketed
+) -> list[Callable[[], Sweep]]:
+    """The compiled sweep over some rows of a CSR matrix in parts, for threads: add up what they return."""
+    from maxdisc.kernels.sweeping import sweep_rows
+
+    def sweep_part(some: Integers) -> Sweep:
+        correct, loss = np.zeros(len(model.baseline)), np.zeros(len(model.baseline))
+        tables = (model.natural, model.place, model.bucket, model.baseline, model.log_prior)
+        sweep_rows(X.indptr, X.indices, X.data, some, labels, weights, *tables, correct, loss)
+        held = weights[some]
+        return Sweep(correct, loss, float(held.sum()), float(held @ held))
+
+    return [partial(sweep_part, some) for some in ranges_of_cells(X, rows)]
 
 
 def counted(

@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import pairwise
-from typing import TypeVar
+from itertools import islice, pairwise
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from maxdisc.counting import class_moments
-from maxdisc.decision import CELLS_AT_A_TIME, Sweep, worth_compiling
+from maxdisc.decision import (
+    CELLS_AT_A_TIME,
+    Bucketed,
+    Sweep,
+    ranges_of_cells,
+    sweep_tasks,
+    worth_compiling,
+)
 from maxdisc.divergences import Divergence, FeatureRanking, js_gm, require_finite
 from maxdisc.families import Family
 from maxdisc.held_out import HeldOut, content_hashes, sampled
@@ -85,7 +92,7 @@ class SparseFoldModels:
 
     @cached_property
     def _spare(self) -> list[Floats]:
-        """Tables that no model uses at the moment: fresh memory can cost more than filling it."""
+        """Tables, used for one model after the other: fresh memory can cost more than filling it."""
         return []
 
     @cached_property
@@ -161,7 +168,7 @@ class SparseFoldModels:
         self,
         smoothings: Sequence[Smoothing],
         chosen: range | None,
-        task: Callable[[_Trial, Smoothing, Floats], _Result],
+        task: Callable[[_Trial, Smoothing, Floats], _Work[_Result]],
     ) -> list[dict[int, _Result]]:
         """For each smoothing, what the trials of the folds chosen come to."""
         out: list[dict[int, _Result]] = [{} for _ in smoothings]
@@ -179,25 +186,30 @@ class SparseFoldModels:
             in_threads(partial(_looked_up, self), [group, self])
             most = max(1, TABLES_AT_ONCE // (8 * self.rows.n_classes * self.n_features))
             pairs = [(smoothing, trial) for smoothing in smoothings for trial in trials]
-            done = in_threads(partial(self._with_table, task), pairs, most)
+            done = [
+                result
+                for first in range(0, len(pairs), most)
+                for result in self._done(task, pairs[first : first + most])
+            ]
             if len(self._groups) > 1:
                 vars(group).pop("cells")
             for i, by_fold in enumerate(out):
                 by_fold.update(zip(numbers, done[i * len(trials) : (i + 1) * len(trials)], strict=True))
         return out
 
-    def _with_table(
-        self, task: Callable[[_Trial, Smoothing, Floats], _Result], pair: tuple[Smoothing, _Trial]
-    ) -> _Result:
-        smoothing, trial = pair
-        try:
-            table = self._spare.pop()
-        except IndexError:
-            table = np.empty((self._most_placed, self.rows.n_classes))
-        try:
-            return task(trial, smoothing, table)
-        finally:
-            self._spare.append(table)
+    def _done(
+        self,
+        task: Callable[[_Trial, Smoothing, Floats], _Work[_Result]],
+        pairs: Sequence[tuple[Smoothing, _Trial]],
+    ) -> list[_Result]:
+        """Make the models of some pairs, each in a table of its own, and try them all on their rows."""
+        while len(self._spare) < len(pairs):
+            self._spare.append(np.empty((self._most_placed, self.rows.n_classes)))
+        given = [(trial, smoothing, self._spare[i]) for i, (smoothing, trial) in enumerate(pairs)]
+        works = in_threads(lambda some: task(*some), given)
+        # All parts of all models at once: no thread waits for another's model.
+        parts = iter(in_threads(lambda part: part(), [part for work in works for part in work.parts]))
+        return [work.together(list(islice(parts, len(work.parts)))) for work in works]
 
     @cached_property
     def _most_placed(self) -> int:
@@ -205,6 +217,14 @@ class SparseFoldModels:
         stored = np.diff(self._values.indptr)
         most = max(int(stored[trial.held].sum()) for group in self._groups for trial in group.trials)
         return min(most, self.n_features)
+
+
+@dataclass(frozen=True, eq=False)
+class _Work(Generic[_Result]):
+    """What is left to do with a model: parts for threads, and what their results come to together."""
+
+    parts: Sequence[Callable[[], Any]]
+    together: Callable[[list[Any]], _Result]
 
 
 def _looked_up(models: SparseFoldModels, owner: _Group | SparseFoldModels) -> None:
@@ -319,60 +339,59 @@ class _Trial:
         given = self.models.prior
         return self._class_weights / self._class_weights.sum() if given is None else given
 
-    def sweep(self, sizes: Integers, smoothing: Smoothing, table: Floats) -> Sweep:
+    @property
+    def _is_empty(self) -> bool:
+        """Whether there are no rows to train on, or none held out."""
+        return not (self.held.size and self._class_weights.any())
+
+    def sweep(self, sizes: Integers, smoothing: Smoothing, table: Floats) -> _Work[Sweep]:
         """What the model of the training rows gets right among the rows held out; writes in ``table``."""
-        from maxdisc.kernels.sweeping import sweep_rows
-
-        if not (self.held.size and self._class_weights.any()):
-            return Sweep.zero(len(sizes))
-        natural = table[: self._cells.n_placed]
-        bucket, baseline = self._ranked(sizes, smoothing, natural)
-        with np.errstate(divide="ignore"):
-            log_prior = np.log(self._prior)
+        none = Sweep.zero(len(sizes))
+        if self._is_empty:
+            return _Work([], lambda _: none)
         X, labels, weights = self.models._values, self.models.rows.labels, self.models._weights
-        correct, loss = np.zeros(len(sizes)), np.zeros(len(sizes))
-        rows = (X.indptr, X.indices, X.data, self.held, labels, weights)
-        sweep_rows(*rows, natural, self._cells.place, bucket, baseline, log_prior, correct, loss)
-        held = weights[self.held]
-        return Sweep(correct, loss, float(held.sum()), float(held @ held))
+        tasks = sweep_tasks(X, labels, weights, self.held, self._ranked(sizes, smoothing, table))
+        return _Work(tasks, lambda parts: sum(parts, none))
 
-    def evidence(self, edges: Integers, smoothing: Smoothing, most: int, table: Floats) -> HeldOut | None:
+    def evidence(
+        self, edges: Integers, smoothing: Smoothing, most: int, table: Floats
+    ) -> _Work[HeldOut | None]:
         """What the model says of the rows held out, or of a sample of them; writes in ``table``."""
         from maxdisc.kernels.sweeping import band_rows
 
-        if not (self.held.size and self._class_weights.any()):
-            return None
+        if self._is_empty:
+            return _Work([], lambda _: None)
         X, labels, weights = self.models._values, self.models.rows.labels, self.models._weights
-        natural = table[: self._cells.n_placed]
-        bucket, baseline = self._ranked(edges, smoothing, natural)
+        model = self._ranked(edges, smoothing, table)
         rows, hashes = self.held, np.empty(0, dtype=np.uint64)
         count = weights[rows]
         if len(rows) > most:
             hashes = content_hashes(X[rows], labels[rows])
             kept, count = sampled(hashes, count, most)
             rows, hashes = rows[kept], hashes[kept]
-        out = np.empty((len(rows), self.models.rows.n_classes, len(edges)))
-        cells = (X.indptr, X.indices, X.data, rows)
-        band_rows(*cells, natural, self._cells.place, bucket, baseline, out)
-        return HeldOut(out, labels[rows], count, rows, hashes, most, len(self.held))
 
-    def kept(self, sizes: Integers, smoothing: Smoothing, table: Floats) -> Integers:
+        def told(some: Integers) -> Floats:
+            out = np.empty((len(some), self.models.rows.n_classes, len(edges)))
+            tables = (model.natural, model.place, model.bucket, model.baseline)
+            band_rows(X.indptr, X.indices, X.data, some, *tables, out)
+            return out
+
+        def together(parts: list[Floats]) -> HeldOut:
+            return HeldOut(np.concatenate(parts), labels[rows], count, rows, hashes, most, len(self.held))
+
+        return _Work([partial(told, some) for some in ranges_of_cells(X, rows)], together)
+
+    def kept(self, sizes: Integers, smoothing: Smoothing, table: Floats) -> _Work[Integers]:
         """The best features of the model, in the order of their columns; writes in ``table``."""
-        bucket, _ = self._ranked(sizes, smoothing, table[: self._cells.n_placed])
-        return np.flatnonzero(bucket == 0)
+        kept = np.flatnonzero(self._ranked(sizes, smoothing, table).bucket == 0)
+        return _Work([], lambda _: kept)
 
-    def _ranked(
-        self, sizes: Integers, smoothing: Smoothing, natural: Floats
-    ) -> tuple[npt.NDArray[np.int32], Floats]:
-        """The model, as the sweep needs it.
-
-        Fills ``natural`` (T, C), the natural parameters of the features that held-out rows have; returns the
-        position in ``sizes`` of the first size that includes a feature, (D,), and the sum of the normalisers
-        that each size adds, (S, C).
-        """
+    def _ranked(self, sizes: Integers, smoothing: Smoothing, table: Floats) -> Bucketed:
+        """The model, with the natural parameters of the features that held-out rows have in ``table``."""
         from maxdisc.kernels import tables
 
         family, cells, n_classes = self.models.family, self._cells, self.models.rows.n_classes
+        natural = table[: cells.n_placed]
         pooled = cells.pooled
         pseudo = smoothing.pseudo_rows(pooled, pooled.sums, smoothing.level(pooled))
         scores = np.empty(self.models.n_features)
@@ -394,7 +413,8 @@ class _Trial:
             tables.tables_from_cells(kind, *sums, cells.place, *smoothed, natural, log_partition, scores)
             bucket = _buckets(scores, sizes)
             tables.bucket_totals(log_partition, bucket, baseline)
-        return bucket, baseline
+        with np.errstate(divide="ignore"):
+            return Bucketed(natural, cells.place, bucket, baseline, np.log(self._prior))
 
 
 def _by_columns(X: Matrix) -> Matrix:

@@ -13,6 +13,8 @@ from maxdisc.kernels.elementary import exp, log
 NEVER = -np.log(np.finfo(np.float64).tiny)
 #: The exponential of minus this is lost beside 1, even a hundred times.
 LOST = 42.0
+#: Loops over a multiple of this have no remainder, which would be done one by one.
+LANES = 16
 
 
 @kernel
@@ -40,8 +42,12 @@ def sweep_rows(
     gathered, score = np.empty((n_buckets, n_classes)), np.empty(n_classes)
     cells, parameters = gathered.reshape(n_buckets * n_classes), natural.reshape(natural.size)
     width = np.uint64(n_classes)
-    highest, total = np.empty(n_buckets), np.empty(n_buckets)
-    undecided = np.empty(n_buckets, dtype=np.int64)
+    # The scores again, all sizes of a class together: what sizes do side by side need not wait for another.
+    padded = (n_buckets + 15) // 16 * 16
+    by_class = np.zeros((n_classes, padded))
+    highest, total = np.empty(padded), np.empty(padded)
+    near = np.empty(n_classes * padded)
+    second, earlier = np.empty(padded), np.empty(padded)
     for row in held:
         cells[:] = 0.0
         for p in range(np.uint64(indptr[row]), np.uint64(indptr[row + 1])):
@@ -54,45 +60,55 @@ def sweep_rows(
                     cells[into + c] += value * parameters[source + c]
         score[:] = log_prior
         for b in range(n_buckets):
+            more, less = gathered[b], baseline[b]
             for c in range(n_classes):
-                score[c] += gathered[b, c] - baseline[b, c]
-                gathered[b, c] = score[c]
-        # One class after the other: what buckets do side by side need not wait for one another.
-        highest[:] = gathered[:, 0]
+                score[c] += more[c] - less[c]
+            for c in range(n_classes):
+                by_class[c, b] = score[c]
+        highest[:] = by_class[0]
+        second[:] = -np.inf
         for c in range(1, n_classes):
-            for b in range(n_buckets):
-                highest[b] = gathered[b, c] if gathered[b, c] > highest[b] else highest[b]
+            scores = by_class[c]
+            for b in range(padded):
+                here, top, next_to = scores[b], highest[b], second[b]
+                highest[b] = max(here, top)
+                second[b] = max(min(here, top), next_to)
         truth, weight = codes[row], weights[row]
-        impossible = log_prior[truth] == -np.inf
-        n_undecided = 0
+        # Ties go to the first class: none before the truth may be as high.
+        earlier[:] = -np.inf
+        for c in range(truth):
+            scores = by_class[c]
+            for b in range(padded):
+                earlier[b] = max(scores[b], earlier[b])
+        own = by_class[truth]
         for b in range(n_buckets):
-            if gathered[b, truth] == highest[b]:
-                first = 0
-                while gathered[b, first] < highest[b]:
-                    first += 1
-                if first == truth:
-                    correct[b] += weight
-            loss[b] += weight * (NEVER if impossible else highest[b] - gathered[b, truth])
-            # Where no class comes near the highest, the exponentials of all sum to 1: others move up.
-            near = 0
-            for c in range(n_classes):
-                below = gathered[b, c] - highest[b]
-                near += below > -LOST
-                cells[n_undecided * n_classes + c] = below
-            undecided[n_undecided] = b
-            n_undecided += near > 1
-        if impossible:
+            correct[b] += weight if (own[b] == highest[b]) & (earlier[b] < own[b]) else 0.0
+        if log_prior[truth] == -np.inf:
+            for b in range(n_buckets):
+                loss[b] += weight * NEVER
             continue
-        for i in range(n_undecided * n_classes):
-            cells[i] = exp(cells[i])
-        total[:n_undecided] = 0.0
+        for b in range(n_buckets):
+            loss[b] += weight * (highest[b] - own[b])
+        # Where no class comes near the highest, as with many features, the exponentials of all sum to 1.
+        n_open = n_buckets
+        while n_open > 0 and second[n_open - 1] < highest[n_open - 1] - LOST:
+            n_open -= 1
+        n_lanes = (n_open + LANES - 1) // LANES * LANES
         for c in range(n_classes):
-            for i in range(n_undecided):
-                total[i] += gathered[i, c]
-        for i in range(n_undecided):
-            total[i] = log(total[i])
-        for i in range(n_undecided):
-            loss[undecided[i]] += weight * total[i]
+            scores, to = by_class[c], near[c * n_lanes : (c + 1) * n_lanes]
+            for b in range(n_lanes):
+                to[b] = scores[b] - highest[b]
+        for i in range(n_classes * n_lanes):
+            near[i] = exp(near[i])
+        total[:n_lanes] = 0.0
+        for c in range(n_classes):
+            part = near[c * n_lanes : (c + 1) * n_lanes]
+            for b in range(n_lanes):
+                total[b] += part[b]
+        for b in range(n_lanes):
+            total[b] = log(total[b])
+        for b in range(n_open):
+            loss[b] += weight * total[b]
 
 
 @kernel
