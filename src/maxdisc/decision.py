@@ -139,6 +139,8 @@ class LinearDecision:
 
     def first(self, size: int) -> LinearDecision:
         """The decision that keeps only the ``size`` best of these features."""
+        if size >= len(self.columns):
+            return self
         return replace(
             self,
             columns=self.columns[:size],
