@@ -109,7 +109,9 @@ def test_wide_tables_are_given_joint_densities():
     search = MaxDiscSearchCV().fit(X, y)
     assert search.cv_results_["params"] == list(FOR_WIDE_TABLES)
     assert search.best_classifier_.joint_ is not None
-    assert MaxDiscSearchCV().fit(X[:, :40], y).cv_results_["params"] == list(FOR_TABLES)
+    assert MaxDiscSearchCV().fit(X[:, :40].tolist(), y.tolist()).cv_results_["params"] == list(FOR_TABLES)
+    with pytest.raises(ValueError, match="1D array"):
+        MaxDiscSearchCV().fit(X[:, 0], y)
 
 
 def test_the_best_has_the_least_log_loss_and_ties_go_to_the_earlier():

@@ -190,8 +190,10 @@ class MaxDiscSearchCV(TransformerMixin, ClassifierMixin, BaseEstimator):
             if given != "auto":
                 raise ValueError(f"candidates must be 'auto' or a list of parameters, got {given!r}.")
             counts = text or (is_sparse(X) and (X.nnz == 0 or X.data.min() >= 0))
-            tables = FOR_TABLES if X.shape[0] >= X.shape[1] else FOR_WIDE_TABLES
-            given = FOR_TEXT if counts else tables
+            # Rows may be lists; what is no table at all is told by the classifier.
+            shape = getattr(X, "shape", None) or np.asarray(X).shape
+            wide = len(shape) == 2 and shape[1] > shape[0]
+            given = FOR_TEXT if counts else FOR_WIDE_TABLES if wide else FOR_TABLES
         if not isinstance(given, Sequence) or not all(isinstance(c, Mapping) for c in given):
             raise ValueError(f"candidates must be 'auto' or a list of parameters, got {given!r}.")
         listed = [dict(candidate) for candidate in cast(Sequence[Mapping[str, Any]], given)]
