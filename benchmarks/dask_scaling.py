@@ -78,7 +78,7 @@ def main() -> int:
         for workers in seconds:
             with (
                 LocalCluster(
-                    workers, threads_per_worker=1, processes=True, dashboard_address=":0"
+                    n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0"
                 ) as cluster,
                 Client(cluster) as client,
             ):
