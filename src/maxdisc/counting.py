@@ -178,14 +178,14 @@ def _compiled_sums(
     planes: Sequence[Matrix], X: Matrix, members: Membership, n_classes: int
 ) -> tuple[Floats, Floats]:
     """Sums of all planes, and the weight of the cells of each fold that are not zero, side by side."""
-    from maxdisc.kernels.sums import group_counts, group_sums
+    from maxdisc.kernels.sums import group_sums
 
     sums = np.zeros((len(planes), members.n_groups, X.shape[1]))
     nonzero = np.zeros((members.n_groups // n_classes, X.shape[1]))
-    work = [(group_sums, plane, 1, out) for plane, out in zip(planes, sums, strict=True)]
+    work = [(plane, 1, out, False) for plane, out in zip(planes, sums, strict=True)]
     tasks = [
-        partial(add, m.indptr, m.indices, m.data, members.rows, members.weights, starts, *some, out)
-        for add, m, coarser, out in [*work, (group_counts, X, n_classes, nonzero)]
+        partial(group_sums, m.indptr, m.indices, m.data, members.rows, members.weights, starts, *some, *into)
+        for m, coarser, *into in [*work, (X, n_classes, nonzero, True)]
         for starts, ranges in [_shared_out(m, members, coarser)]
         for some in ranges
     ]

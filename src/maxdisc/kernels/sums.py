@@ -20,9 +20,11 @@ def group_sums(
     first: int,
     last: int,
     sums: Any,
+    only_whether: bool,
 ) -> None:
     """Add up the rows of some groups: those of group g are ``rows[starts[g] : starts[g + 1]]``.
 
+    Of a cell counts its value, or only whether that is not zero.
     All rows of a group go into one row of ``sums`` (G, D), which stays in the cache, in the order given: the
     result does not depend on who adds which groups.
     """
@@ -31,28 +33,8 @@ def group_sums(
         for e in range(np.uint64(starts[g]), np.uint64(starts[g + 1])):
             row, weight = np.uint64(rows[e]), weights[e]
             for p in range(np.uint64(indptr[row]), np.uint64(indptr[row + np.uint64(1)])):
-                into[np.uint32(columns[p])] += weight * data[p]
-
-
-@kernel
-def group_counts(
-    indptr: Any,
-    columns: Any,
-    data: Any,
-    rows: Any,
-    weights: Any,
-    starts: Any,
-    first: int,
-    last: int,
-    counts: Any,
-) -> None:
-    """What :func:`group_sums` does, for the weights of the cells that are not zero."""
-    for g in range(first, last):
-        into = counts[g]
-        for e in range(np.uint64(starts[g]), np.uint64(starts[g + 1])):
-            row, weight = np.uint64(rows[e]), weights[e]
-            for p in range(np.uint64(indptr[row]), np.uint64(indptr[row + np.uint64(1)])):
-                into[np.uint32(columns[p])] += weight if data[p] != 0 else 0.0
+                value = np.float64(data[p] != 0) if only_whether else data[p]
+                into[np.uint32(columns[p])] += weight * value
 
 
 @kernel

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from maxdisc.kernels.compiling import kernel
+from maxdisc.kernels.compiling import inlined, kernel
 from maxdisc.kernels.elementary import exp, log
 
 #: The loss where the true class is absent from the training rows: as wrong as numbers can say.
@@ -15,6 +15,30 @@ NEVER = -np.log(np.finfo(np.float64).tiny)
 LOST = 42.0
 #: Loops over a multiple of this have no remainder, which would be done one by one.
 LANES = 16
+
+
+@inlined
+def _gather(
+    indptr: Any,
+    columns: Any,
+    data: Any,
+    row: Any,
+    parameters: Any,
+    place: Any,
+    bucket: Any,
+    width: Any,
+    cells: Any,
+) -> None:
+    """The evidence of a row of a CSR matrix for all classes, bucket by bucket, in ``cells`` (G x C)."""
+    cells[:] = 0.0
+    for p in range(np.uint64(indptr[row]), np.uint64(indptr[row + 1])):
+        j = np.uint32(columns[p])
+        into, source = np.uint64(np.uint32(bucket[j])) * width, place[j]
+        # Without a place is what only rows without weight have.
+        if into < cells.size and source >= 0:
+            value, start = data[p], np.uint64(source) * width
+            for c in range(width):
+                cells[into + c] += value * parameters[start + c]
 
 
 @kernel
@@ -49,15 +73,7 @@ def sweep_rows(
     near = np.empty(n_classes * padded)
     second, earlier = np.empty(padded), np.empty(padded)
     for row in held:
-        cells[:] = 0.0
-        for p in range(np.uint64(indptr[row]), np.uint64(indptr[row + 1])):
-            j = np.uint32(columns[p])
-            at, source = np.uint32(bucket[j]), place[j]
-            # Without a place is what only rows without weight have.
-            if at < n_buckets and source >= 0:
-                value, into, source = data[p], np.uint64(at) * width, np.uint64(source) * width
-                for c in range(width):
-                    cells[into + c] += value * parameters[source + c]
+        _gather(indptr, columns, data, row, parameters, place, bucket, width, cells)
         score[:] = log_prior
         for b in range(n_buckets):
             more, less = gathered[b], baseline[b]
@@ -130,15 +146,7 @@ def band_rows(
     width = np.uint64(n_classes)
     for i in range(len(held)):
         row = held[i]
-        cells[:] = 0.0
-        for p in range(np.uint64(indptr[row]), np.uint64(indptr[row + 1])):
-            j = np.uint32(columns[p])
-            at, source = np.uint32(bucket[j]), place[j]
-            # Without a place is what only rows without weight have.
-            if at < n_buckets and source >= 0:
-                value, into, source = data[p], np.uint64(at) * width, np.uint64(source) * width
-                for c in range(width):
-                    cells[into + c] += value * parameters[source + c]
+        _gather(indptr, columns, data, row, parameters, place, bucket, width, cells)
         for b in range(n_buckets):
             for c in range(n_classes):
                 out[i, c, b] = gathered[b, c] - baseline[b, c]
