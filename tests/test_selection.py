@@ -34,10 +34,10 @@ def test_the_grid_has_every_small_size_then_few_large_ones(n_features):
     assert sizes[0] == 1
     assert sizes[-1] == n_features
     assert (np.diff(sizes) > 0).all()
-    assert set(range(1, min(16, n_features) + 1)) <= set(sizes.tolist())
-    assert len(sizes) < 16 + 7.2 * np.log(n_features) + 1
-    large = sizes[sizes > 16]
-    assert (large[1:] / large[:-1] < 1.2).all()
+    assert set(range(1, min(8, n_features) + 1)) <= set(sizes.tolist())
+    assert len(sizes) < 9 + max(np.log(n_features / 8), 0.0) / np.log(1.25) + 1
+    large = sizes[sizes >= 8]
+    assert (large[1:] / large[:-1] < 1.3).all()
 
 
 def splits_of(plans, X):

@@ -172,8 +172,9 @@ def calibrate(
             break
     if problems[0] is None:
         return None
-    losses = [problem.loss() for problem in problems if problem is not None]
+    losses = [0.0]
     if len(smoothings) > 1:
+        losses = [problem.loss() for problem in problems if problem is not None]
         for _ in range(STEPS_FURTHER):
             last = tried[-1][0]
             if _least(losses) != len(losses) - 1 or last.amount == 0:

@@ -153,8 +153,8 @@ class SelectionPath:
         return int(self.sizes[self.best_position(rule)])
 
 
-def size_grid(n_features: int, n_small: int = 16, ratio: float = 1.15) -> Integers:
-    """Every small number of features, then ever larger steps, up to all of them.
+def size_grid(n_features: int, n_small: int = 8, ratio: float = 1.25) -> Integers:
+    """Every small number of features, then ever larger steps, up to all of them: 51 sizes of 100,000.
 
     Examples
     --------

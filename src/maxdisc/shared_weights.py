@@ -27,6 +27,8 @@ DAMPING = 1e-9
 ROUNDING = 1e-12
 #: A ridge for rows of hardly any weight: nothing moves.
 MOST_PRECISION = 1e12
+#: Sums of probabilities below this are taken in logs.
+TINY = 1e-290
 
 
 def doubt(n_rows: float) -> float:
@@ -129,8 +131,8 @@ def shared_weights(
     """
     problem = _Problem.of(tensor, codes, row_weight, bias_center, ridge, bias_ridge, doubt)
     # Never worse than weights of 1, however far from there a row of its own asks the others to begin.
-    point = min((problem.start(start), problem.center), key=lambda begin: problem.value(begin)[0])
-    value, probability = problem.value(point)
+    begins = [(*problem.value(begin), begin) for begin in (problem.start(start), problem.center)]
+    value, probability, point = min(begins, key=lambda begin: begin[0])
     converged = False
     for _ in range(MOST_STEPS):
         slope = problem.slope(point, probability)
@@ -153,15 +155,20 @@ def shared_weights(
             break
         point, value, probability = there, after, probability_there
     weights, bias = problem.split(point)
-    loss = problem.loss(log_posterior(tensor @ weights + bias))
+    log_p = problem.log_posterior(point)
+    loss = problem.loss(log_p, np.exp(log_p))
     return SharedWeights(weights, bias, loss, converged)
 
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """Minus the mean log-likelihood plus the ridge; features are counted in units of their spread."""
+    """Minus the mean log-likelihood plus the ridge; features are counted in units of their spread.
 
-    tensor: Floats
+    Rows come last, ``planes`` of shape (G, C, n): what is done for all of them is then a product of matrices
+    with a short side, or a loop over what lies side by side.
+    """
+
+    planes: Floats
     codes: Integers
     share: Floats
     unit: Floats
@@ -181,15 +188,17 @@ class _Problem:
         doubt: float,
     ) -> _Problem:
         share = row_weight / row_weight.sum()
+        planes = np.array(tensor.T, order="C")
         # What all classes share changes no probability, but costs digits.
-        centred = tensor - tensor.mean(axis=1, keepdims=True)
-        spread = np.sqrt(share @ (centred**2).mean(axis=1))
+        planes -= planes.mean(axis=1, keepdims=True)
+        spread = np.sqrt(np.einsum("gcn,gcn,n->g", planes, planes, share) / planes.shape[1])
         unit = 1.0 / np.where(spread > ROUNDING, spread, 1.0)
+        planes *= unit[:, None, None]
         # A row of weight 2 is two rows, as in smoothing.
         total = max(float(row_weight.sum()), np.finfo(np.float64).tiny)
         precision = np.r_[ridge * unit**2, np.full(tensor.shape[1], bias_ridge)]
         precision = np.minimum(precision / total, MOST_PRECISION)
-        return cls(centred * unit, codes, share, unit, precision, np.r_[1.0 / unit, bias_center], doubt)
+        return cls(planes, codes, share, unit, precision, np.r_[1.0 / unit, bias_center], doubt)
 
     def start(self, before: SharedWeights | None) -> Floats:
         if before is None:
@@ -204,41 +213,67 @@ class _Problem:
         return point[: len(self.unit)] * self.unit, point[len(self.unit) :]
 
     def value(self, point: Floats) -> tuple[float, Floats]:
-        """The objective, and the probabilities of all classes, shape (n, C)."""
-        n_weights = len(self.unit)
-        log_p = log_posterior(self.tensor @ point[:n_weights] + point[n_weights:])
+        """The objective, and the probabilities of all classes, shape (C, n)."""
+        log_p = self.log_posterior(point)
+        probability = np.exp(log_p)
         penalty = 0.5 * float(self.precision @ (point - self.center) ** 2)
-        return self.loss(log_p) + penalty, np.exp(log_p)
+        return self.loss(log_p, probability) + penalty, probability
 
-    def loss(self, log_p: Floats) -> float:
+    def log_posterior(self, point: Floats) -> Floats:
+        """Log probabilities, shape (C, n)."""
+        n_weights = len(self.unit)
+        scores = (point[:n_weights] @ self._flat).reshape(self.planes.shape[1:])
+        scores += point[n_weights:, None]
+        scores -= scores.max(axis=0)
+        scores -= np.log(np.exp(scores).sum(axis=0))
+        return scores
+
+    @property
+    def _flat(self) -> Floats:
+        return self.planes.reshape(len(self.planes), -1)
+
+    @property
+    def _own(self) -> tuple[Integers, Integers]:
+        """Where the classes are that the rows have."""
+        return self.codes, np.arange(len(self.codes))
+
+    def loss(self, log_p: Floats, probability: Floats) -> float:
         """The mean log-loss, with doubt."""
-        seen = log_p[np.arange(len(self.codes)), self.codes]
+        seen = log_p[self._own]
         if self.doubt:
-            seen = (1 - self.doubt) * seen + self.doubt * self._wrong(log_p)
+            seen = (1 - self.doubt) * seen + self.doubt * self._wrong(log_p, probability)
         return -float(self.share @ seen)
 
-    def _wrong(self, log_p: Floats) -> Floats:
+    def _wrong(self, log_p: Floats, probability: Floats) -> Floats:
         """The log probability that a row has another class than its own, shape (n,)."""
-        others = log_p.copy()
-        others[np.arange(len(self.codes)), self.codes] = -np.inf
-        return np.asarray(np.logaddexp.reduce(others, axis=1))
+        others = probability.copy()
+        others[self._own] = 0.0
+        wrong = others.sum(axis=0)
+        # Of a sum of numbers next to the smallest ones few digits are left: those rows stay in logs.
+        tiny = np.flatnonzero(wrong < TINY)
+        with np.errstate(divide="ignore"):
+            out = np.log(wrong)
+        if len(tiny):
+            logs = log_p[:, tiny]
+            logs[self.codes[tiny], np.arange(len(tiny))] = -np.inf
+            out[tiny] = np.logaddexp.reduce(logs, axis=0)
+        return np.asarray(out)
 
     def slope(self, point: Floats, probability: Floats) -> Floats:
-        own = np.arange(len(self.codes)), self.codes
         surplus = probability.copy()
         if self.doubt:
-            surplus[own] = 0.0
-            wrong = surplus.sum(axis=1, keepdims=True)
+            surplus[self._own] = 0.0
+            wrong = surplus.sum(axis=0)
+            lost = wrong == 0
+            rival = surplus / np.where(lost, 1.0, wrong)
             # Where the others' shares of nothing are lost, they are alike.
-            rival = np.where(
-                wrong > 0, surplus / np.where(wrong > 0, wrong, 1.0), 1.0 / (surplus.shape[1] - 1)
-            )
+            rival[:, lost] = 1.0 / (len(surplus) - 1)
             surplus = probability - self.doubt * rival
-            surplus[own] = probability[own] + self.doubt
-        surplus[own] -= 1.0
-        surplus *= self.share[:, None]
-        of_weights = surplus.reshape(-1) @ self.tensor.reshape(surplus.size, -1)
-        return np.r_[of_weights, surplus.sum(axis=0)] + self.precision * (point - self.center)
+            surplus[self._own] = probability[self._own] + self.doubt
+        surplus[self._own] -= 1.0
+        surplus *= self.share
+        of_weights = self._flat @ surplus.reshape(-1)
+        return np.r_[of_weights, surplus.sum(axis=1)] + self.precision * (point - self.center)
 
     def held(self, point: Floats, slope: Floats) -> Booleans:
         """Which weights lie at 0 and would go below."""
@@ -250,12 +285,13 @@ class _Problem:
 
     def step(self, probability: Floats, slope: Floats, held: Booleans) -> Floats:
         """Newton's step among the parameters that are free."""
-        mass = probability * self.share[:, None]
-        flat = self.tensor.reshape(mass.size, -1)
-        expected = np.einsum("nc,ncg->ng", probability, self.tensor)
-        of_weights = flat.T @ (flat * mass.reshape(-1, 1)) - expected.T @ (expected * self.share[:, None])
-        crossed = np.einsum("nc,ncg->gc", mass, self.tensor) - expected.T @ mass
-        of_biases = np.diag(mass.sum(axis=0)) - probability.T @ mass
+        mass = probability * self.share
+        weighted = self.planes * probability
+        expected = weighted.sum(axis=1)
+        weighted *= self.share
+        of_weights = weighted.reshape(len(weighted), -1) @ self._flat.T - (expected * self.share) @ expected.T
+        crossed = weighted.sum(axis=2) - expected @ mass.T
+        of_biases = np.diag(mass.sum(axis=1)) - mass @ probability.T
         curvature = np.block([[of_weights, crossed], [crossed.T, of_biases]])
         diagonal = np.diag_indices_from(curvature)
         curvature[diagonal] = (1 + DAMPING) * curvature[diagonal] + self.precision

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import islice, pairwise
-from typing import Any, Generic, TypeVar
+from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,7 @@ from maxdisc.moments import ClassMoments
 from maxdisc.rows import LEFT_OUT, ArrayRows, Folds, RenumberedFolds
 from maxdisc.selection import SelectionPath
 from maxdisc.smoothing import Smoothing
-from maxdisc.threads import in_threads, n_threads
+from maxdisc.threads import Work, in_threads, in_turn, n_threads
 
 _Result = TypeVar("_Result")
 
@@ -168,7 +168,7 @@ class SparseFoldModels:
         self,
         smoothings: Sequence[Smoothing],
         chosen: range | None,
-        task: Callable[[_Trial, Smoothing, Floats], _Work[_Result]],
+        task: Callable[[_Trial, Smoothing, Floats], Work[_Result]],
     ) -> list[dict[int, _Result]]:
         """For each smoothing, what the trials of the folds chosen come to."""
         out: list[dict[int, _Result]] = [{} for _ in smoothings]
@@ -199,17 +199,16 @@ class SparseFoldModels:
 
     def _done(
         self,
-        task: Callable[[_Trial, Smoothing, Floats], _Work[_Result]],
+        task: Callable[[_Trial, Smoothing, Floats], Work[_Result]],
         pairs: Sequence[tuple[Smoothing, _Trial]],
     ) -> list[_Result]:
         """Make the models of some pairs, each in a table of its own, and try them all on their rows."""
         while len(self._spare) < len(pairs):
             self._spare.append(np.empty((self._most_placed, self.rows.n_classes)))
-        given = [(trial, smoothing, self._spare[i]) for i, (smoothing, trial) in enumerate(pairs)]
-        works = in_threads(lambda some: task(*some), given)
-        # All parts of all models at once: no thread waits for another's model.
-        parts = iter(in_threads(lambda part: part(), [part for work in works for part in work.parts]))
-        return [work.together(list(islice(parts, len(work.parts)))) for work in works]
+        # No thread waits for another's model.
+        return in_turn(
+            [partial(task, trial, smoothing, self._spare[i]) for i, (smoothing, trial) in enumerate(pairs)]
+        )
 
     @cached_property
     def _most_placed(self) -> int:
@@ -217,14 +216,6 @@ class SparseFoldModels:
         stored = np.diff(self._values.indptr)
         most = max(int(stored[trial.held].sum()) for group in self._groups for trial in group.trials)
         return min(most, self.n_features)
-
-
-@dataclass(frozen=True, eq=False)
-class _Work(Generic[_Result]):
-    """What is left to do with a model: parts for threads, and what their results come to together."""
-
-    parts: Sequence[Callable[[], Any]]
-    together: Callable[[list[Any]], _Result]
 
 
 def _looked_up(models: SparseFoldModels, owner: _Group | SparseFoldModels) -> None:
@@ -344,23 +335,23 @@ class _Trial:
         """Whether there are no rows to train on, or none held out."""
         return not (self.held.size and self._class_weights.any())
 
-    def sweep(self, sizes: Integers, smoothing: Smoothing, table: Floats) -> _Work[Sweep]:
+    def sweep(self, sizes: Integers, smoothing: Smoothing, table: Floats) -> Work[Sweep]:
         """What the model of the training rows gets right among the rows held out; writes in ``table``."""
         none = Sweep.zero(len(sizes))
         if self._is_empty:
-            return _Work([], lambda _: none)
+            return Work([], lambda _: none)
         X, labels, weights = self.models._values, self.models.rows.labels, self.models._weights
         tasks = sweep_tasks(X, labels, weights, self.held, self._ranked(sizes, smoothing, table))
-        return _Work(tasks, lambda parts: sum(parts, none))
+        return Work(tasks, lambda parts: sum(parts, none))
 
     def evidence(
         self, edges: Integers, smoothing: Smoothing, most: int, table: Floats
-    ) -> _Work[HeldOut | None]:
+    ) -> Work[HeldOut | None]:
         """What the model says of the rows held out, or of a sample of them; writes in ``table``."""
         from maxdisc.kernels.sweeping import band_rows
 
         if self._is_empty:
-            return _Work([], lambda _: None)
+            return Work([], lambda _: None)
         X, labels, weights = self.models._values, self.models.rows.labels, self.models._weights
         model = self._ranked(edges, smoothing, table)
         rows, hashes = self.held, np.empty(0, dtype=np.uint64)
@@ -379,12 +370,12 @@ class _Trial:
         def together(parts: list[Floats]) -> HeldOut:
             return HeldOut(np.concatenate(parts), labels[rows], count, rows, hashes, most, len(self.held))
 
-        return _Work([partial(told, some) for some in ranges_of_cells(X, rows)], together)
+        return Work([partial(told, some) for some in ranges_of_cells(X, rows)], together)
 
-    def kept(self, sizes: Integers, smoothing: Smoothing, table: Floats) -> _Work[Integers]:
+    def kept(self, sizes: Integers, smoothing: Smoothing, table: Floats) -> Work[Integers]:
         """The best features of the model, in the order of their columns; writes in ``table``."""
         kept = np.flatnonzero(self._ranked(sizes, smoothing, table).bucket == 0)
-        return _Work([], lambda _: kept)
+        return Work([], lambda _: kept)
 
     def _ranked(self, sizes: Integers, smoothing: Smoothing, table: Floats) -> Bucketed:
         """The model, with the natural parameters of the features that held-out rows have in ``table``."""

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -84,3 +85,36 @@ def in_threads(
     contexts = [copy_context() for _ in items]
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(lambda context, item: context.run(function, item), contexts, items))
+
+
+@dataclass(frozen=True, eq=False)
+class Work(Generic[Result]):
+    """What is left to do: parts, and what their results come to together."""
+
+    parts: Sequence[Callable[[], Any]]
+    together: Callable[[list[Any]], Result]
+
+
+def in_turn(tasks: Sequence[Callable[[], Work[Result]]]) -> list[Result]:
+    """What the work comes to that every task leaves to do; a thread that finds no task left does parts of it.
+
+    Examples
+    --------
+    >>> from maxdisc.threads import Work, in_turn
+    >>> in_turn([lambda: Work([lambda: 1, lambda: 2], sum), lambda: Work([], len)])
+    [3, 0]
+    """
+    if n_threads() < 2:
+        return [work.together([part() for part in work.parts]) for work in (task() for task in tasks)]
+    with ThreadPoolExecutor(n_threads()) as pool:
+        try:
+            # All tasks are in the queue before any part is.
+            begun = [pool.submit(copy_context().run, task) for task in tasks]
+            works = []
+            for task in begun:
+                work = task.result()
+                works.append((work, [pool.submit(copy_context().run, part) for part in work.parts]))
+            return [work.together([part.result() for part in parts]) for work, parts in works]
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise

@@ -14,7 +14,7 @@ NEVER = -np.log(np.finfo(np.float64).tiny)
 #: The exponential of minus this is lost beside 1, even a hundred times.
 LOST = 42.0
 #: Loops over a multiple of this have no remainder, which would be done one by one.
-LANES = 16
+LANES = 8
 
 
 @inlined
@@ -67,10 +67,9 @@ def sweep_rows(
     cells, parameters = gathered.reshape(n_buckets * n_classes), natural.reshape(natural.size)
     width = np.uint64(n_classes)
     # The scores again, all sizes of a class together: what sizes do side by side need not wait for another.
-    padded = (n_buckets + 15) // 16 * 16
+    padded = (n_buckets + LANES - 1) // LANES * LANES
     by_class = np.zeros((n_classes, padded))
     highest, total = np.empty(padded), np.empty(padded)
-    near = np.empty(n_classes * padded)
     second, earlier = np.empty(padded), np.empty(padded)
     for row in held:
         _gather(indptr, columns, data, row, parameters, place, bucket, width, cells)
@@ -110,17 +109,11 @@ def sweep_rows(
         while n_open > 0 and second[n_open - 1] < highest[n_open - 1] - LOST:
             n_open -= 1
         n_lanes = (n_open + LANES - 1) // LANES * LANES
-        for c in range(n_classes):
-            scores, to = by_class[c], near[c * n_lanes : (c + 1) * n_lanes]
-            for b in range(n_lanes):
-                to[b] = scores[b] - highest[b]
-        for i in range(n_classes * n_lanes):
-            near[i] = exp(near[i])
         total[:n_lanes] = 0.0
         for c in range(n_classes):
-            part = near[c * n_lanes : (c + 1) * n_lanes]
+            scores = by_class[c]
             for b in range(n_lanes):
-                total[b] += part[b]
+                total[b] += exp(scores[b] - highest[b])
         for b in range(n_lanes):
             total[b] = log(total[b])
         for b in range(n_open):
