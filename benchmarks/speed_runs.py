@@ -29,13 +29,14 @@ def threads_held(n: int) -> Iterator[None]:
 class Run:
     """Sizes and data. S and B are sparse; a part of B is fitted where the whole would take too long.
 
-    ``budget`` is how many seconds one work may take in all its turns: slow peers take fewer.
+    ``budget`` is how many seconds one work may take in all its turns: what is slow takes fewer. On a shared
+    machine turns differ by half, the best of many by much less.
     """
 
     quick: bool = False
     threads: int = 2
-    repeats: int = 5
-    budget: float = 15.0
+    repeats: int = 40
+    budget: float = 8.0
     S: Size = (20_000, 100_000, 20, 190)
     B: Size = (800_000, 50_000, 100, 95)
     n_fitted: int = 100_000

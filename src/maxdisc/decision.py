@@ -29,6 +29,8 @@ Reorder = Callable[[FeatureRanking], FeatureRanking]
 MANY_CELLS = 2**20
 # ... and so many are worked on by a thread at a time.
 CELLS_AT_A_TIME = 2**17
+# Stored cells of rows, which take longer: threads should end at about the same time.
+STORED_AT_A_TIME = 2**15
 # From so many stored cells on, sparse rows are scored by compiled code, ...
 MANY_STORED = 2**16
 # ... and from so many on, it is worth loading.
@@ -655,7 +657,7 @@ def ranges_of_cells(X: Matrix, rows: Integers) -> list[Integers]:
     """
     cells = np.cumsum(X.indptr[rows + 1] - X.indptr[rows])
     return np.split(
-        rows, np.searchsorted(cells, np.arange(CELLS_AT_A_TIME, cells[-1:].sum(), CELLS_AT_A_TIME))
+        rows, np.searchsorted(cells, np.arange(STORED_AT_A_TIME, cells[-1:].sum(), STORED_AT_A_TIME))
     )
 
 

@@ -35,8 +35,6 @@ _Result = TypeVar("_Result")
 
 #: The class sums that are kept at once, for several folds, take at most so many bytes.
 CELLS_AT_ONCE = 2**29
-#: The tables of the models that are tried at once take at most so many bytes, if there is more than one.
-TABLES_AT_ONCE = 2**29
 
 
 def suits(rows: ArrayRows, family: Family, divergence: Divergence) -> bool:
@@ -184,13 +182,8 @@ class SparseFoldModels:
             _ = self._columns
             # The moments of all the rows are needed in the end, and there is a thread that has nothing to do.
             in_threads(partial(_looked_up, self), [group, self])
-            most = max(1, TABLES_AT_ONCE // (8 * self.rows.n_classes * self.n_features))
             pairs = [(smoothing, trial) for smoothing in smoothings for trial in trials]
-            done = [
-                result
-                for first in range(0, len(pairs), most)
-                for result in self._done(task, pairs[first : first + most])
-            ]
+            done = self._done(task, pairs)
             if len(self._groups) > 1:
                 vars(group).pop("cells")
             for i, by_fold in enumerate(out):
@@ -202,13 +195,15 @@ class SparseFoldModels:
         task: Callable[[_Trial, Smoothing, Floats], Work[_Result]],
         pairs: Sequence[tuple[Smoothing, _Trial]],
     ) -> list[_Result]:
-        """Make the models of some pairs, each in a table of its own, and try them all on their rows."""
-        while len(self._spare) < len(pairs):
+        """Make the models of pairs, in as many tables as there are threads, and try them on their rows."""
+        while len(self._spare) < min(n_threads(), len(pairs)):
             self._spare.append(np.empty((self._most_placed, self.rows.n_classes)))
-        # No thread waits for another's model.
-        return in_turn(
-            [partial(task, trial, smoothing, self._spare[i]) for i, (smoothing, trial) in enumerate(pairs)]
-        )
+
+        def begun(pair: tuple[Smoothing, _Trial], seat: int) -> Work[_Result]:
+            smoothing, trial = pair
+            return task(trial, smoothing, self._spare[seat])
+
+        return in_turn([partial(begun, pair) for pair in pairs], len(self._spare))
 
     @cached_property
     def _most_placed(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
@@ -95,26 +95,57 @@ class Work(Generic[Result]):
     together: Callable[[list[Any]], Result]
 
 
-def in_turn(tasks: Sequence[Callable[[], Work[Result]]]) -> list[Result]:
-    """What the work comes to that every task leaves to do; a thread that finds no task left does parts of it.
+def in_turn(tasks: Sequence[Callable[[int], Work[Result]]], most: int) -> list[Result]:
+    """What the work comes to that every task leaves to do, where only so many tasks may be unfinished.
+
+    Parameters
+    ----------
+    tasks : sequence of callable
+        Each is given the number of its seat, from 0 to ``most`` - 1, which no other has until its work is
+        done: whatever belongs to a seat can be used again.
+    most : int
+        How many seats there are.
 
     Examples
     --------
     >>> from maxdisc.threads import Work, in_turn
-    >>> in_turn([lambda: Work([lambda: 1, lambda: 2], sum), lambda: Work([], len)])
+    >>> in_turn([lambda seat: Work([lambda: 1, lambda: 2], sum), lambda seat: Work([], len)], most=1)
     [3, 0]
     """
     if n_threads() < 2:
-        return [work.together([part() for part in work.parts]) for work in (task() for task in tasks)]
+        return [work.together([part() for part in work.parts]) for work in (task(0) for task in tasks)]
     with ThreadPoolExecutor(n_threads()) as pool:
         try:
-            # All tasks are in the queue before any part is.
-            begun = [pool.submit(copy_context().run, task) for task in tasks]
-            works = []
-            for task in begun:
-                work = task.result()
-                works.append((work, [pool.submit(copy_context().run, part) for part in work.parts]))
-            return [work.together([part.result() for part in parts]) for work, parts in works]
+            return _seated(pool, tasks, most)
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
+
+
+def _seated(pool: Executor, tasks: Sequence[Callable[[int], Work[Result]]], most: int) -> list[Result]:
+    free, waiting = list(range(most)), list(enumerate(tasks))[::-1]
+    running: dict[Future[Any], tuple[int, int]] = {}
+    works: dict[int, Work[Result]] = {}
+    parts: dict[int, list[Future[Any]]] = {}
+
+    def start(function: Callable[..., Any], at: tuple[int, int], *given: int) -> Future[Any]:
+        # What threads start themselves is bound by the same limit.
+        future = pool.submit(copy_context().run, function, *given)
+        running[future] = at
+        return future
+
+    while waiting or running:
+        while waiting and free:
+            number, task = waiting.pop()
+            seat = free.pop()
+            start(task, (number, seat), seat)
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            number, seat = at = running.pop(future)
+            if number not in works:
+                works[number] = future.result()
+                parts[number] = [start(part, at) for part in works[number].parts]
+            else:
+                future.result()
+            if at not in running.values():
+                free.append(seat)
+    return [works[i].together([part.result() for part in parts[i]]) for i in range(len(tasks))]

@@ -80,21 +80,18 @@ def sweep_rows(
                 score[c] += more[c] - less[c]
             for c in range(n_classes):
                 by_class[c, b] = score[c]
-        highest[:] = by_class[0]
+        truth, weight = codes[row], weights[row]
+        highest[:] = -np.inf
         second[:] = -np.inf
-        for c in range(1, n_classes):
+        for c in range(n_classes):
+            if c == truth:
+                # Ties go to the first class: none before the truth may be as high.
+                earlier[:] = highest
             scores = by_class[c]
             for b in range(padded):
                 here, top, next_to = scores[b], highest[b], second[b]
                 highest[b] = max(here, top)
                 second[b] = max(min(here, top), next_to)
-        truth, weight = codes[row], weights[row]
-        # Ties go to the first class: none before the truth may be as high.
-        earlier[:] = -np.inf
-        for c in range(truth):
-            scores = by_class[c]
-            for b in range(padded):
-                earlier[b] = max(scores[b], earlier[b])
         own = by_class[truth]
         for b in range(n_buckets):
             correct[b] += weight if (own[b] == highest[b]) & (earlier[b] < own[b]) else 0.0

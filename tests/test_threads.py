@@ -1,0 +1,69 @@
+"""Work in threads: results in order, seats that nobody shares, failures that end it."""
+
+import threading
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from maxdisc.threads import Work, in_turn, limited_threads, n_threads
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(0, 4), max_size=9), st.integers(1, 4), st.integers(1, 4))
+def test_work_in_turn_comes_to_the_same_for_any_number_of_threads_and_seats(n_parts, n_jobs, most):
+    def task(number, _seat):
+        return Work([lambda i=i: (number, i) for i in range(n_parts[number])], tuple)
+
+    with limited_threads(n_jobs):
+        found = in_turn([lambda seat, n=n: task(n, seat) for n in range(len(n_parts))], most)
+    assert found == [tuple((n, i) for i in range(count)) for n, count in enumerate(n_parts)]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_a_seat_is_free_again_only_when_all_parts_are_done(n_jobs):
+    lock, taken, seen = threading.Lock(), {}, set()
+
+    def task(number, seat):
+        with lock:
+            assert seat not in taken
+            taken[seat] = (number, 3)
+            seen.add(seat)
+
+        def part():
+            time.sleep(0.001)
+            with lock:
+                owner, left = taken[seat]
+                assert owner == number
+                taken[seat] = (number, left - 1)
+                if left == 1:
+                    del taken[seat]
+            return n_threads()
+
+        return Work([part] * 3, set)
+
+    with limited_threads(n_jobs):
+        found = in_turn([lambda seat, n=n: task(n, seat) for n in range(8)], most=2)
+    assert not taken
+    assert seen <= {0, 1}
+    # What threads start themselves is bound by the same limit.
+    assert found == [{n_jobs}] * 8
+
+
+@pytest.mark.parametrize("where", ["task", "part"])
+def test_a_failure_ends_the_work_and_is_told(where):
+    started = []
+
+    def fail():
+        raise OSError("no more")
+
+    def task(number, _seat):
+        started.append(number)
+        if where == "task":
+            fail()
+        return Work([fail], list)
+
+    with limited_threads(2), pytest.raises(OSError, match="no more"):
+        in_turn([lambda seat, n=n: task(n, seat) for n in range(100)], most=1)
+    assert len(started) < 100
