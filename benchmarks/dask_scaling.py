@@ -26,7 +26,6 @@ from maxdisc.adapters.dask import fit
 
 GOAL = 1.5
 N_CLASSES = 5
-CLASSES = np.arange(N_CLASSES)
 
 
 def labels_of(number, n_rows):
@@ -84,9 +83,9 @@ def main() -> int:
             ):
                 client.wait_for_workers(workers)
                 warm = da.concatenate([X.blocks[i][:200] for i in range(4)])
-                fit(model(), warm, da.concatenate([y.blocks[i][:200] for i in range(4)]), classes=CLASSES)
+                fit(model(), warm, da.concatenate([y.blocks[i][:200] for i in range(4)]))
                 start = time.perf_counter()
-                models[workers] = fit(model(), X, y, classes=CLASSES)
+                models[workers] = fit(model(), X, y)
                 seconds[workers].append(time.perf_counter() - start)
     blocks = range(options.blocks)
     here = model().fit(

@@ -235,6 +235,8 @@ def test_what_labels_and_rows_share_is_read_once(tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DaskEngine, "added", lambda self, job: engine_passes.append(1) or added(self, job))
         fit(MaxDiscClassifier(n_features=2, smoothing=1.0, evidence="raw"), whole[:, :4], whole[:, 4])
+    # One pass for labels and a look at the rows, one for the moments.
+    assert len(engine_passes) == 2
     assert len(os.listdir(tmp_path)) == 3 * len(engine_passes)
 
 

@@ -115,7 +115,7 @@ def fit(
     sample_weight : as y, optional
         Row weights.
     classes : array-like of shape (C,), optional
-        The labels, sorted, which saves a pass to look them up.
+        The labels, sorted; by default those that there are.
 
     Returns
     -------

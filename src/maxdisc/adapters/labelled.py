@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
@@ -20,7 +21,7 @@ from sklearn.utils.validation import column_or_1d
 from maxdisc.classifier import MaxDiscClassifier
 from maxdisc.matrices import Matrix
 from maxdisc.parameters import require_labels, require_numbers, sorted_union
-from maxdisc.partitions import Engine, PartitionedRows
+from maxdisc.partitions import Engine, Looks, PartitionedRows
 from maxdisc.rows import ArrayRows
 from maxdisc.text import TermFrequencyVectorizer
 
@@ -103,8 +104,8 @@ def fit_labelled(
     engine : Engine
         Its partitions are :class:`Labelled`.
     classes : array-like of shape (C,), optional
-        The labels, sorted. By default they are looked up, in a pass over all rows (of documents: in that
-        which looks up the words).
+        The labels, sorted. By default they are looked up, in the pass that looks at the rows or at the words
+        of documents.
     names : ndarray of shape (D,), optional
         Names of the columns.
 
@@ -130,13 +131,17 @@ def fit_labelled(
     vectorizer, classifier = taken_apart(estimator)
     if vectorizer is not None:
         vectorizer = clone(vectorizer)
+    look = None
     if classes is None or vectorizer is not None:
-        found, *totals = engine.added(partial(_looked_up, vectorizer=vectorizer))
-        if vectorizer is not None:
-            vectorizer.fit_totals(*totals)
+        found, seen = engine.added(partial(_looked_up, vectorizer=vectorizer))
+        if vectorizer is None:
+            look = seen
+        else:
+            vectorizer.fit_totals(seen)
+            look = Looks(sp.csr_array((1, len(vectorizer.terms_))), 1)
         classes = found.settled() if classes is None else classes
     known = np.asarray(classes)
-    rows = PartitionedRows(engine, _Coded(known, names, vectorizer), len(known))
+    rows = PartitionedRows(engine, _Coded(known, names, vectorizer), len(known), look)
     classifier.fit_rows(rows, known)
     if names is not None:
         classifier.feature_names_in_ = names
@@ -187,11 +192,15 @@ class _Found:
 
 
 def _looked_up(part: Labelled, vectorizer: TermFrequencyVectorizer | None) -> list[Any]:
-    """The labels of a partition, and the words of its documents."""
+    """The labels of a partition, and a look at its rows, or the words of its documents."""
     if not len(part):
         return []
-    found = _Found.among(part.labels()[part.kept()])
-    return [found] if vectorizer is None else [found, vectorizer.totals(part.X)]
+    kept = part.kept()
+    found = _Found.among(part.labels()[kept])
+    if vectorizer is not None:
+        return [found, vectorizer.totals(part.X)]
+    X = _numbers(part.X)
+    return [found, Looks.at(X if kept.all() else X[np.flatnonzero(kept)])]
 
 
 @dataclass(frozen=True, eq=False)
