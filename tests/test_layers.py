@@ -117,7 +117,7 @@ ESTIMATORS = FOUNDATION | {"sklearn"}
 
 #: Optional dependencies, each allowed in its own module only.
 OPTIONAL: dict[str, set[str]] = {
-    "kernels": {"numba"},
+    "kernels": {"llvmlite", "numba"},
     "artifact": {"safetensors"},
     "plots": {"matplotlib"},
     "sources": {"pyarrow"},

@@ -7,6 +7,23 @@ from typing import Any
 import numpy as np
 
 from maxdisc.kernels.compiling import inlined, kernel
+from maxdisc.kernels.prefetching import LINE, prefetch
+
+#: The rows of a group lie apart; one is asked for while those before it are added.
+AHEAD = np.uint64(2)
+#: Of long rows, so many cells: processors see by themselves how memory is gone through.
+MOST_FETCHED = np.uint64(128)
+
+
+@inlined
+def _prefetch_row(indptr: Any, columns: Any, data: Any, rows: Any, entry: Any) -> None:
+    """Ask for the cells of a row of a CSR matrix, if there is such an entry."""
+    if entry < np.uint64(rows.size):
+        row = np.uint64(rows[entry])
+        start, stop = np.uint64(indptr[row]), np.uint64(indptr[row + np.uint64(1)])
+        for p in range(start, min(stop, start + MOST_FETCHED), np.uint64(LINE)):
+            prefetch(columns, p)
+            prefetch(data, p)
 
 
 @kernel
@@ -31,6 +48,7 @@ def group_sums(
     for g in range(first, last):
         into = sums[g]
         for e in range(np.uint64(starts[g]), np.uint64(starts[g + 1])):
+            _prefetch_row(indptr, columns, data, rows, e + AHEAD)
             row, weight = np.uint64(rows[e]), weights[e]
             for p in range(np.uint64(indptr[row]), np.uint64(indptr[row + np.uint64(1)])):
                 value = np.float64(data[p] != 0) if only_whether else data[p]
@@ -62,6 +80,7 @@ def group_powers(
         both[:] = 0.0
         total = 0.0
         for e in range(np.uint64(starts[g]), np.uint64(starts[g + 1])):
+            _prefetch_row(indptr, columns, data, rows, e + AHEAD)
             row, weight = np.uint64(rows[e]), weights[e]
             total += weight
             for p in range(np.uint64(indptr[row]), np.uint64(indptr[row + np.uint64(1)])):

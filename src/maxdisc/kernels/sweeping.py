@@ -8,6 +8,7 @@ import numpy as np
 
 from maxdisc.kernels.compiling import inlined, kernel
 from maxdisc.kernels.elementary import exp, log
+from maxdisc.kernels.prefetching import prefetch_range
 
 #: The loss where the true class is absent from the training rows: as wrong as numbers can say.
 NEVER = -np.log(np.finfo(np.float64).tiny)
@@ -30,6 +31,8 @@ def _gather(
     cells: Any,
 ) -> None:
     """The evidence of a row of a CSR matrix for all classes, bucket by bucket, in ``cells`` (G x C)."""
+    for p in range(np.uint64(indptr[row]), np.uint64(indptr[row + 1])):
+        prefetch_range(parameters, np.uint64(max(place[np.uint32(columns[p])], 0)) * width, width)
     cells[:] = 0.0
     for p in range(np.uint64(indptr[row]), np.uint64(indptr[row + 1])):
         j = np.uint32(columns[p])

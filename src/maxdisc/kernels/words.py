@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from maxdisc.kernels.compiling import inlined, kernel
+from maxdisc.kernels.prefetching import prefetch
 
 FACTOR = np.uint64(0x9E3779B97F4A7C15)
 EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -142,13 +143,16 @@ def _look_up_short(
 ) -> None:
     """Numbers of the words of less than 8 bytes that stand in the first slot they can; EMPTY for others."""
     mask = np.uint64(slots.size - 1)
+    flat = usage.reshape(usage.size)
     for i in range(n_words):
         start, size = np.uint64(begins[i]), np.uint64(sizes[i])
         heads[i] = _head(words, start, size)
         found[i] = _hashed(words, start, min(size, np.uint64(8)), heads[i], seed)
+        prefetch(slots, _slot(found[i], mask))
     for i in range(n_words):
         entry = slots[_slot(found[i], mask)]
         found[i] = entry & NUMBER if entry & TAG == found[i] & TAG else EMPTY
+        prefetch(flat, np.uint64(4) * (entry & NUMBER))
     for i in range(n_words):
         maybe = found[i] if found[i] != EMPTY else np.uint64(0)
         right = (usage[maybe, HEAD] == heads[i]) & (found[i] != EMPTY) & (sizes[i] < 8)
