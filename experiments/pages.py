@@ -349,7 +349,7 @@ def selection_page(results: Path, out: Path) -> str | None:
         overall = {m: [float(np.mean([means[m][c, k] for c in models])) for k in sizes] for m in methods}
         titles = {m: table.methods[m].title for m in methods}
         blocks = [("All three classifiers", overall)] + [
-            (model.capitalize(), {m: [means[m][model, size] for size in sizes] for m in methods})
+            (model[0].upper() + model[1:], {m: [means[m][model, size] for size in sizes] for m in methods})
             for model in models
         ]
         for block, values in blocks:

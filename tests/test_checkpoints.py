@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer, save
 from maxdisc.artifact.container import Container, write
 from maxdisc.checkpoints import CheckpointError, Journal, StreamEngine
-from maxdisc.decision import Sweep
 from maxdisc.families import FAMILIES
 from maxdisc.held_out import HeldOut, RowTrial
 from maxdisc.matrices import is_sparse
 from maxdisc.partitions import Looks, PartitionedRows
 from maxdisc.rows import ArrayRows, HashFolds
+from maxdisc.sweeping import Sweep
 from maxdisc.testing import check_rows
 
 ABOUT = {"data": "some rows", "--family": "poisson"}

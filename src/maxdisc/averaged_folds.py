@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from maxdisc.averaging import AveragedDecision, AveragedEvidence, LinearForm, cells, finite
 from maxdisc.corrections import ScaledRows, correct
-from maxdisc.decision import Sweep, counted
 from maxdisc.divergences import FeatureRanking
 from maxdisc.joint import FAR, POOLED, Joint, JointSample, LogTransform, Shrinkage
 from maxdisc.joint_folds import TRIED, FoldSamples, JointModels
@@ -20,6 +19,7 @@ from maxdisc.matrices import Floats, Integers, Matrix, blocks
 from maxdisc.rows import ArrayRows, BatchRows, Folds, Rows
 from maxdisc.selection import Rule, SelectionPath
 from maxdisc.shared_weights import doubt
+from maxdisc.sweeping import Sweep, counted
 
 #: Ridges of the shared covariance in units of K / N: r gives the shrinkage l / (1 + l), with l = r K / N.
 RIDGES: tuple[float, ...] = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, np.inf)

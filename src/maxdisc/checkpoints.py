@@ -21,12 +21,12 @@ import scipy.sparse as sp
 
 from maxdisc.artifact.container import Container, ModelFileError, write
 from maxdisc.artifact.values import decoded_strings, encoded_strings
-from maxdisc.decision import Sweep
 from maxdisc.held_out import HeldOut, RowSample
 from maxdisc.matrices import is_sparse
 from maxdisc.moments import ClassMoments
 from maxdisc.partitions import Job, Looks, Summand
 from maxdisc.products import ClassProducts
+from maxdisc.sweeping import Sweep
 from maxdisc.vocabulary import TermTotals
 from maxdisc.writing import atomic_write
 

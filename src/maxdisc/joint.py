@@ -16,13 +16,14 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.decision import LinearDecision, Sweep, counted
+from maxdisc.decision import LinearDecision
 from maxdisc.densities import LEAST_SPREAD
 from maxdisc.families import Gaussian
 from maxdisc.matrices import Booleans, Floats, Integers, Matrix, blocks, canonical, is_sparse, with_data
 from maxdisc.moments import ClassMoments, ratio
 from maxdisc.products import ClassProducts
 from maxdisc.smoothing import Smoothing
+from maxdisc.sweeping import Sweep, counted
 
 #: So many pseudo-rows give all classes the variance within classes: see :func:`weighing_one`.
 POOLED = Smoothing(1e12)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from maxdisc.counting import Membership
-from maxdisc.decision import Sweep, ranked_decision
+from maxdisc.decision import ranked_decision
 from maxdisc.divergences import Divergence, FeatureRanking
 from maxdisc.families import Gaussian
 from maxdisc.joint import (
@@ -30,6 +30,7 @@ from maxdisc.products import ClassProducts, observed_means
 from maxdisc.rows import LEFT_OUT, ArrayRows, BatchRows, FixedFolds, Folds, Rows, row_hashes
 from maxdisc.selection import Rule, SelectionPath, size_grid
 from maxdisc.smoothing import Smoothing
+from maxdisc.sweeping import Sweep
 
 #: Shrinkages that "auto" tries.
 TRIED: tuple[float, ...] = (0.02, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9)

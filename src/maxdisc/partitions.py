@@ -13,13 +13,13 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from maxdisc.decision import Counted, Sweepable
 from maxdisc.families import Family, Gaussian
 from maxdisc.held_out import RowSample, RowTrial
 from maxdisc.matrices import Integers, Matrix, blocks, is_sparse
 from maxdisc.moments import ClassMoments
 from maxdisc.products import ClassProducts, observed_means
 from maxdisc.rows import ArrayRows, Folds
+from maxdisc.sweeping import Counted, Sweepable
 
 #: Moments of all folds together that take more bytes than this come in blocks of features, a pass for each.
 MOST_BYTES = 2**30

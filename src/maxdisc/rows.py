@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from maxdisc.counting import Membership, fold_moments
-from maxdisc.decision import Counted, Sweepable
 from maxdisc.families import Family, Gaussian
 from maxdisc.matrices import Floats, Integers, Matrix, blocks, canonical, is_sparse
 from maxdisc.moments import ClassMoments
 from maxdisc.products import ClassProducts, fold_products, observed_means
 from maxdisc.support import Support
+from maxdisc.sweeping import Counted, Sweepable
 
 #: A row with this fold is never held out: it is always among the training rows.
 ALWAYS_TRAINING = -1

@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from maxdisc.decision import Counted, LinearDecision, Sweep, Sweepable, ranked_decision
+from maxdisc.decision import LinearDecision, ranked_decision
 from maxdisc.divergences import Divergence
 from maxdisc.families import Family
 from maxdisc.held_out import BandTrial, HeldOut, RowSample, RowTrial
@@ -21,6 +21,7 @@ from maxdisc.products import ClassProducts
 from maxdisc.redundancy import Overlap, Redundancy
 from maxdisc.rows import ArrayRows, FixedFolds, Folds, RenumberedFolds, Rows
 from maxdisc.smoothing import Smoothing
+from maxdisc.sweeping import Counted, Sweep, Sweepable
 
 Rule = Literal["best", "one_se"]
 

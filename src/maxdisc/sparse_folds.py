@@ -13,14 +13,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from maxdisc.counting import class_moments
-from maxdisc.decision import (
-    CELLS_AT_A_TIME,
-    Bucketed,
-    Sweep,
-    ranges_of_cells,
-    sweep_tasks,
-    worth_compiling,
-)
+from maxdisc.decision import CELLS_AT_A_TIME, worth_compiling
 from maxdisc.divergences import Divergence, FeatureRanking, js_gm, require_finite
 from maxdisc.families import Family
 from maxdisc.held_out import HeldOut, content_hashes, sampled
@@ -29,6 +22,7 @@ from maxdisc.moments import ClassMoments
 from maxdisc.rows import LEFT_OUT, ArrayRows, Folds, RenumberedFolds
 from maxdisc.selection import SelectionPath
 from maxdisc.smoothing import Smoothing
+from maxdisc.sweeping import Bucketed, Sweep, ranges_of_cells, sweep_tasks
 from maxdisc.threads import Work, in_threads, in_turn, n_threads
 
 _Result = TypeVar("_Result")

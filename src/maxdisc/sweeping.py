@@ -1,0 +1,162 @@
+"""The sweep: what models with the best 1, 2, ... features make of held-out rows, counted in one pass.
+
+What a pass counts adds, over the parts of a batch, batches, partitions and machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from maxdisc.matrices import Booleans, Floats, Integers, Matrix
+
+# So many stored cells of rows are swept by a thread at a time: threads should end at about the same time.
+STORED_AT_A_TIME = 2**15
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """What a pass over held-out rows counts for each number of kept features; sweeps add.
+
+    Parameters
+    ----------
+    correct : ndarray of shape (S,)
+        Weight of the rows classified correctly.
+    loss : ndarray of shape (S,)
+        Weighted sum of minus the log probability of the true class.
+    weight : float
+        Weight of all the rows.
+    squares : float
+        Sum of their squared weights.
+    """
+
+    correct: Floats
+    loss: Floats
+    weight: float
+    squares: float
+
+    def __add__(self, other: Sweep) -> Sweep:
+        return Sweep(
+            self.correct + other.correct,
+            self.loss + other.loss,
+            self.weight + other.weight,
+            self.squares + other.squares,
+        )
+
+    @classmethod
+    def zero(cls, n_sizes: int) -> Sweep:
+        """The counts of no rows."""
+        return cls(np.zeros(n_sizes), np.zeros(n_sizes), 0.0, 0.0)
+
+
+class Additive(Protocol):
+    """What a pass counts: the counts of two batches add."""
+
+    def __add__(self, other: Self, /) -> Self:
+        """Of the rows of both."""
+
+
+Counted = TypeVar("Counted", bound=Additive)
+_Counted = TypeVar("_Counted", bound=Additive, covariant=True)
+
+
+class Sweepable(Protocol[_Counted]):
+    """A model, or several at once, that can be tried on held-out rows."""
+
+    def swept(
+        self, X: Matrix, labels: npt.NDArray[Any], weights: Floats, sizes: Integers, rows: Integers
+    ) -> _Counted:
+        """What is counted of some rows (there may be none) with the best 1, 2, ... features."""
+
+
+def counted(
+    scores: Floats, labels: npt.NDArray[Any], weights: Floats, doubt: float = 0.0
+) -> tuple[Floats, Floats]:
+    """Weight of the rows that scores (..., n, C) classify correctly, and their log-loss; shape (...).
+
+    With a doubt, that is the probability with which a row is taken to have another class than its own.
+    """
+    predicted = scores.argmax(axis=-1)
+    highest = scores.max(axis=-1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        log_p = scores - (highest + np.log(np.exp(scores - highest).sum(axis=-1, keepdims=True)))
+    # A class absent from the training rows has probability 0: as wrong as numbers can say.
+    absent = np.isneginf(log_p)
+    log_p = np.where(absent, np.log(np.finfo(np.float64).tiny), log_p)
+    told = log_p
+    if doubt:
+        # Rows of a class that cannot be tell nothing, nor do rows that can have no other.
+        other = _log_other(log_p, absent)
+        told = np.where(absent | np.isneginf(other), log_p, (1 - doubt) * log_p + doubt * other)
+    at = np.arange(len(labels))
+    if labels.ndim == 1:
+        return (predicted == labels) @ weights, -(told[..., at, labels] @ weights)
+    return labels[at, predicted] @ weights, -((labels * told).sum(axis=-1) @ weights)
+
+
+def _log_other(log_p: Floats, absent: Booleans) -> Floats:
+    """Log of one minus each probability, (..., C), with all digits where one is next to 1."""
+    first = log_p.argmax(axis=-1)[..., None]
+    others = np.where(absent, -np.inf, log_p)
+    np.put_along_axis(others, first, -np.inf, axis=-1)
+    with np.errstate(divide="ignore"):
+        out = np.log1p(-np.minimum(np.exp(log_p), 0.5 + 1e-9))
+    np.put_along_axis(out, first, np.logaddexp.reduce(others, axis=-1)[..., None], axis=-1)
+    return np.asarray(out)
+
+
+@dataclass(frozen=True, eq=False)
+class Bucketed:
+    """A decision of one statistic as the compiled sweep takes it.
+
+    Parameters
+    ----------
+    natural : ndarray of shape (T, C)
+        Natural parameters of features, all classes side by side.
+    place : ndarray of shape (D,)
+        Where in ``natural`` each feature is; -1 if nowhere.
+    bucket : ndarray of shape (D,)
+        The position in the list of S sizes of the first that includes the feature; S if none does.
+    baseline : ndarray of shape (S, C)
+        The normalisers that each size adds.
+    log_prior : ndarray of shape (C,)
+        Log class probabilities.
+    """
+
+    natural: Floats
+    place: npt.NDArray[np.int32]
+    bucket: npt.NDArray[np.int32]
+    baseline: Floats
+    log_prior: Floats
+
+
+def ranges_of_cells(X: Matrix, rows: Integers) -> list[Integers]:
+    """Some rows of a CSR matrix, in order, a part at a time, each with about as many stored cells.
+
+    The parts depend on the rows alone: whatever is added up over them does not depend on threads.
+    """
+    cells = np.cumsum(X.indptr[rows + 1] - X.indptr[rows])
+    return np.split(
+        rows, np.searchsorted(cells, np.arange(STORED_AT_A_TIME, cells[-1:].sum(), STORED_AT_A_TIME))
+    )
+
+
+def sweep_tasks(
+    X: Matrix, labels: Integers, weights: Floats, rows: Integers, model: Bucketed
+) -> list[Callable[[], Sweep]]:
+    """The compiled sweep over some rows of a CSR matrix in parts, for threads: add up what they return."""
+    from maxdisc.kernels.sweeping import sweep_rows
+
+    def sweep_part(some: Integers) -> Sweep:
+        correct, loss = np.zeros(len(model.baseline)), np.zeros(len(model.baseline))
+        tables = (model.natural, model.place, model.bucket, model.baseline, model.log_prior)
+        sweep_rows(X.indptr, X.indices, X.data, some, labels, weights, *tables, correct, loss)
+        held = weights[some]
+        return Sweep(correct, loss, float(held.sum()), float(held @ held))
+
+    return [partial(sweep_part, some) for some in ranges_of_cells(X, rows)]
