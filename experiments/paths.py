@@ -31,6 +31,7 @@ def poisson(evidence: str, **settings: Any) -> Callable[[int], MaxDiscClassifier
 method("paths", "memd_j", "MeMd-J", ours=True)(paper)
 for evidence in ("raw", "calibrated", "refined"):
     method("paths", evidence, f"Poisson, {evidence}", ours=True)(poisson(evidence))
+for evidence in ("raw", "calibrated"):
     title = f"Poisson, {evidence}, rao, redundancy 1"
     method("paths", f"{evidence}_rao", title, ours=True, quick=False)(
         poisson(evidence, divergence="rao", redundancy=1.0)
