@@ -90,7 +90,7 @@ method("rankings", "js_gm", "js_gm", ours=True)(divergence("js_gm"))
 method("rankings", "jeffreys", "jeffreys", ours=True, quick=False)(divergence("jeffreys"))
 method("rankings", "jensen_shannon", "jensen_shannon", ours=True)(divergence("jensen_shannon"))
 method("rankings", "redundancy", "js_gm, redundancy 1", ours=True, quick=False)(divergence("js_gm", 1.0))
-method("rankings", "redundancy_js", "jensen_shannon, redundancy 1", ours=True)(
+method("rankings", "redundancy_js", "jensen_shannon, redundancy 1", ours=True, quick=False)(
     divergence("jensen_shannon", 1.0)
 )
 # The score test looks at the pooled density, where no class is empty: it needs next to no smoothing.
