@@ -10,10 +10,11 @@ from experiments.paper import TEXT_TASKS
 from maxdisc import MaxDiscClassifier
 
 
-def accuracy(text_task, name, family):
+def accuracy(text_task, name, family, seeds=(0,)):
     X, y = text_task(name)
-    folds = StratifiedKFold(2, shuffle=True, random_state=0)
-    return 100 * cross_val_score(MaxDiscClassifier(family, evidence="raw"), X, y, cv=folds).mean()
+    model = MaxDiscClassifier(family, evidence="raw")
+    dealt = [StratifiedKFold(2, shuffle=True, random_state=seed) for seed in seeds]
+    return 100 * np.mean([cross_val_score(model, X, y, cv=folds).mean() for folds in dealt])
 
 
 def test_the_rows_have_the_papers_sizes(text_task):
@@ -25,15 +26,15 @@ def test_the_rows_have_the_papers_sizes(text_task):
 @pytest.mark.parametrize(
     ("name", "family", "floor"),
     [
-        # Over five seeds 95.8 to 97.1: a floor below what folds alone can do.
-        ("autos / motorcycles", "poisson", 95.5),
+        ("autos / motorcycles", "poisson", 96.0),
         ("ibm / mac", "poisson", 89.5),
         ("talk", "geometric", 93.0),
         ("religion", "exponential", 90.5),
     ],
 )
 def test_floors(text_task, name, family, floor):
-    assert accuracy(text_task, name, family) >= floor
+    # A single way to deal two folds moves a row by a point.
+    assert accuracy(text_task, name, family, seeds=(0, 1, 2)) >= floor
 
 
 @pytest.mark.slow
