@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Self, TypeAlias, cast
@@ -20,6 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_feature_names_in,
     _check_sample_weight,
+    check_consistent_length,
     check_is_fitted,
     column_or_1d,
     validate_data,
@@ -27,18 +28,21 @@ from sklearn.utils.validation import (
 
 from maxdisc.averaged_folds import AveragedModels, averaged_sizes
 from maxdisc.averaging import AveragedDecision, AveragedEvidence
-from maxdisc.decision import LinearDecision, Reorder, ranked_decision
+from maxdisc.column_families import require_families, settled_schema, takes_columns
+from maxdisc.columns import AnyFamily, AnyMoments, Columns, MixedMoments
+from maxdisc.decision import LinearDecision, Reorder
 from maxdisc.densities import class_prior, density_blocks
 from maxdisc.divergences import Divergence, FeatureRanking, find_divergence
 from maxdisc.evidence import Evidence, calibrate, refine
 from maxdisc.explain import Explanation
 from maxdisc.families import FAMILIES, Family, find_family
 from maxdisc.folds import fold_plans
+from maxdisc.frames import Cells, cells_of
 from maxdisc.held_out import band_edges, enough_rows
 from maxdisc.joint import POOLED, Joint, JointDecision
 from maxdisc.joint_folds import JointChoice, JointModels
 from maxdisc.matrices import Booleans, Floats, Integers, Matrix, canonical, column_name, is_sparse
-from maxdisc.moments import ClassMoments
+from maxdisc.mixed import MixedDecision, ranked_model
 from maxdisc.parameters import (
     given_jobs,
     given_prior,
@@ -54,13 +58,14 @@ from maxdisc.parameters import (
 )
 from maxdisc.redundancy import Overlap, Redundancy
 from maxdisc.rows import ArrayRows, BatchRows, Folds, HashFolds, Rows
+from maxdisc.schema import Schema, plain_family
 from maxdisc.selection import Choice, FoldModels, Rule, SelectionPath, choose, size_grid
 from maxdisc.smoothing import Smoothing
 from maxdisc.sparse_folds import SparseFoldModels, suits
 from maxdisc.support import Support
 from maxdisc.threads import limited_threads
 
-Decision: TypeAlias = LinearDecision | JointDecision | AveragedDecision
+Decision: TypeAlias = LinearDecision | MixedDecision | JointDecision | AveragedDecision
 
 # What scikit-learn's validation is to let through; ranges are checked, by column, by the family.
 _NUMBERS: dict[str, Any] = {
@@ -79,10 +84,14 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    family : str or Family, default="auto"
+    family : str, Family or dict, default="auto"
         The family of every feature's densities: "exponential", "gaussian", "bernoulli", "geometric",
-        "poisson", "gamma", "beta", "hurdle", or a :class:`maxdisc.families.Family`. "auto" takes Poisson for
-        sparse non-negative data and Gaussian otherwise.
+        "poisson", "gamma", "beta", "hurdle", "categorical", or a :class:`maxdisc.families.Family`. "auto"
+        takes Poisson for sparse non-negative data and Gaussian for other arrays; columns of frames (pandas,
+        polars, Arrow) each get a family of their own: truth values Bernoulli, text and categories
+        categorical, and numbers the one of those their values allow that tells most about the classes of
+        held-out rows. A dict has columns (names, numbers, lists of these, or a selector such as
+        scikit-learn's ``make_column_selector``) and their families; columns it does not name are "auto".
     divergence : str or callable, default="js_gm"
         What features are ranked by: "js_gm" (the multi-class divergence of the paper), "jeffreys" or "kl"
         (one class against the rest), "jensen_shannon" (the mutual information of class and feature), "rao"
@@ -130,6 +139,11 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         say, else one for each usable core, as does -1. Results never depend on it.
     verbose : int, default=0
         If positive, says what was chosen.
+    categorical_features : array-like, default=None
+        Columns that are categories though they hold numbers: names, numbers, a mask, or a selector.
+    missing : {"ignore", "informative"}, default="ignore"
+        A missing cell is no evidence; or that it is missing is evidence as well, for columns that lack some
+        cells in the training rows.
 
     Attributes
     ----------
@@ -157,7 +171,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         All that was learnt from the data.
     decision_ : LinearDecision, JointDecision or AveragedDecision
         The Bayes decision on the kept features.
-    families_ : list of (Family, slice)
+    families_ : list of (Family, slice or ndarray)
         The families and the columns they describe.
     joint_ : Joint or None
         The joint densities with all that was chosen, or the best of those averaged; None for independent
@@ -179,20 +193,21 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     """
 
     classes_: npt.NDArray[np.generic]
-    families_: list[tuple[Family, slice]]
+    families_: list[tuple[Family, slice | Integers]]
     path_: SelectionPath | None
     smoothing_: Smoothing
     n_selected_: int
     joint_: Joint | None
     evidence_: Evidence | AveragedEvidence | None
-    _weighed_now: tuple[LinearDecision, LinearDecision] | None
-    _moments: ClassMoments | None
+    _weighed_now: tuple[Decision, Decision] | None
+    _moments: AnyMoments | None
+    _schema: Schema | None
     _model_now: tuple[FeatureRanking, Decision] | None
     _settings: tuple[Floats | None, Divergence]
 
     def __init__(
         self,
-        family: str | Family = "auto",
+        family: Any = "auto",
         divergence: Any = "js_gm",
         n_features: str | int | float = "auto",
         structure: str | Joint = "independent",
@@ -206,6 +221,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        categorical_features: Any = None,
+        missing: str = "ignore",
     ) -> None:
         self.family = family
         self.divergence = divergence
@@ -221,6 +238,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.categorical_features = categorical_features
+        self.missing = missing
 
     # ------------------------------------------------------------------ fitting
 
@@ -255,6 +274,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         if self._must_choose:
             plans = fold_plans(self.cv, X, labels, groups, self.random_state, kept)
         X, labels, weights = _with_weight(X, labels, weights)
+        if isinstance(X, Cells):
+            X = self._settle_columns(X, (codes, len(classes), weights))
         rows = ArrayRows(X, codes, len(classes), weights, self._names)
         return self._learn(rows, plans, classes)
 
@@ -285,6 +306,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         count = 5 if self.cv == "hash" else int(self.cv)
         with self._all_or_nothing():
             self.__dict__.pop("feature_names_in_", None)
+            self._schema = None
             return self._learn(rows, [HashFolds(count)] if self._must_choose else (), labels)
 
     def partial_fit(
@@ -330,15 +352,20 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         union = sorted_union(
             labels, *([] if classes is None else [classes]), *([] if first else [self.classes_])
         )
-        family = self._choose_family(X) if first else self.families_[0][0]
+        known = None if first else self._schema
+        if isinstance(X, Cells):
+            X = self._settle_columns(X, None) if known is None else self._extended(X, known)
+        family = self._choose_family(X) if first else self._family
         rows = ArrayRows(X, np.searchsorted(union, labels), len(union), weights, self._names)
-        moments = rows.moments(family)[0]
-        require_representable(moments, family.translates, self._names)
+        moments: AnyMoments = rows.moments(cast(Family, family))[0]
+        self._require_representable(moments, family)
         choice = self._usual(family, X.shape[1]) if first else self._choice
         evidence = None
         if before is not None:
             positions = np.searchsorted(union, self.classes_)
-            moments = before.reindexed(positions, len(union)) + moments
+            if isinstance(before, MixedMoments) and known is not None and self._schema is not None:
+                before = self._schema.moved(before, known)
+            moments = cast(Any, before.reindexed(positions, len(union))) + moments
             if isinstance(self.evidence_, Evidence):
                 evidence = self.evidence_.reindexed(positions, len(union))
         self._remember(family, moments, union, choice, evidence)
@@ -374,8 +401,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         plans = fold_plans(self.cv, X, labels, groups, self.random_state, kept)
         X, labels, weights = _with_weight(X, labels, weights)
         codes = np.searchsorted(self.classes_, labels)
+        X = self._encoded(X) if isinstance(X, Cells) else X
         rows = ArrayRows(X, codes, len(self.classes_), weights, self._names)
-        family = self.families_[0][0]
+        family = self._family
         models = self._fold_models(rows, family, plans, self.classes_)
         choice, evidence = self._settle(models)
         self._remember(family, moments, self.classes_, choice, evidence)
@@ -398,14 +426,14 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             # Before anything is tried on folds, so that what is wrong is said by its name.
             parts = models.parts[0] if isinstance(models, FoldModels) else [models.total()]
             for part in parts:
-                require_representable(part, family.translates, self._names)
+                self._require_representable(part, family)
             _require_weight(parts)
             choice, evidence = self._settle(models)
             moments = models.total()
         else:
-            moments = rows.moments(family)[0]
+            moments = rows.moments(cast(Family, family))[0]
             choice = self._usual(family, moments.n_features)
-        require_representable(moments, family.translates, self._names)
+        self._require_representable(moments, family)
         _require_weight([moments])
         self._remember(family, moments, classes, choice, evidence)
         if self.evidence != "refined":
@@ -477,17 +505,22 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             None if average is None else average.evidence,
         )
 
-    def _usual(self, family: Family, n_features: int) -> Choice:
+    def _usual(self, family: AnyFamily, n_features: int) -> Choice:
         """What the parameters say, or else the usual smoothing and all features."""
         smoothing = given_smoothing(self.smoothing) or family.usual_smoothing
         return Choice(smoothing, given_size(self.n_features, n_features) or n_features)
 
     def _fold_models(
-        self, rows: Rows, family: Family, plans: Sequence[Folds], classes: npt.NDArray[np.generic]
+        self, rows: Rows, family: AnyFamily, plans: Sequence[Folds], classes: npt.NDArray[np.generic]
     ) -> FoldModels | SparseFoldModels:
         prior, divergence = given_prior(self.prior, classes), find_divergence(self.divergence)
         redundancy = self._redundancy(rows.example().shape[1])
-        if redundancy is None and isinstance(rows, ArrayRows) and suits(rows, family, divergence):
+        if (
+            isinstance(family, Family)
+            and isinstance(rows, ArrayRows)
+            and redundancy is None
+            and suits(rows, family, divergence)
+        ):
             return SparseFoldModels(rows, family, prior, plans)
         most = 0 if self.evidence == "raw" else enough_rows(rows.n_classes, sum(p.count for p in plans))
         return FoldModels.of(rows, family, divergence, prior, plans, redundancy, most)
@@ -535,10 +568,11 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             or rows.labels.ndim != 1
             or len(models.plans) != 1
             or models.plans[0].count < 3
+            or isinstance(self._family, Columns)
         ):
             warnings.warn(
-                "evidence='refined' needs the rows in memory and at least three folds that share them out: "
-                "it is calibrated.",
+                "evidence='refined' needs the rows in memory, of one family, and at least three folds that "
+                "share them out: it is calibrated.",
                 UserWarning,
                 stacklevel=5,
             )
@@ -548,8 +582,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
 
     def _remember(
         self,
-        family: Family,
-        moments: ClassMoments,
+        family: AnyFamily,
+        moments: AnyMoments,
         classes: npt.NDArray[np.generic],
         choice: Choice,
         evidence: Evidence | None = None,
@@ -563,13 +597,13 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
 
     def _set(
         self,
-        family: Family,
+        family: AnyFamily,
         classes: npt.NDArray[np.generic],
         prior: Floats,
         settings: tuple[Floats | None, Divergence],
         choice: Choice,
         n_features: int,
-        moments: ClassMoments | None,
+        moments: AnyMoments | None,
         model: tuple[FeatureRanking, Decision] | None = None,
         joint: Joint | None = None,
         evidence: Evidence | AveragedEvidence | None = None,
@@ -578,7 +612,11 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         self._settings = settings
         self.class_prior_ = prior
         self.classes_ = classes
-        self.families_ = [(family, slice(0, n_features))]
+        if isinstance(family, Columns):
+            assert self._schema is not None  # which the columns were read by
+            self.families_ = list(self._schema.families_of_columns())
+        else:
+            self.families_ = [(family, slice(0, n_features))]
         self._moments = moments
         self.n_features_in_ = n_features
         self.n_selected_ = choice.size
@@ -591,7 +629,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         return self
 
     @property
-    def moments_(self) -> ClassMoments:
+    def moments_(self) -> AnyMoments:
         """All that was learnt from the data."""
         check_is_fitted(self)
         if self._moments is None:
@@ -600,6 +638,14 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
                 "choose_n_features, sample and densities need a file saved with moments=True."
             )
         return self._moments
+
+    @property
+    def _family(self) -> AnyFamily:
+        """The family of all features, or the families of the columns of a table."""
+        schema = self._schema
+        if schema is not None and plain_family(schema) is None:
+            return schema.columns
+        return self.families_[0][0]
 
     @property
     def _choice(self) -> Choice:
@@ -614,9 +660,11 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             model = self._model_now = self._modelled()
         return model
 
-    def _modelled(self, reorder: Reorder | None = None) -> tuple[FeatureRanking, LinearDecision]:
-        family, (prior, divergence) = self.families_[0][0], self._settings
-        ranking, decision = ranked_decision(
+    def _modelled(
+        self, reorder: Reorder | None = None
+    ) -> tuple[FeatureRanking, LinearDecision | MixedDecision]:
+        family, (prior, divergence) = self._family, self._settings
+        ranking, decision = ranked_model(
             family, self.moments_, self.smoothing_, divergence, prior, self.n_selected_, reorder
         )
         for columns, what, then in (
@@ -659,15 +707,19 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             weighed = self._weighed_now = self._weighed()
         return generative if weighed is None else weighed[1]
 
-    def _weighed(self) -> tuple[LinearDecision, LinearDecision] | None:
+    def _weighed(self) -> tuple[Decision, Decision] | None:
         """The decision as it was learnt, and weighed; None where evidence is raw or of an average."""
         generative = self._model[1]
-        if not isinstance(self.evidence_, Evidence) or not isinstance(generative, LinearDecision):
+        if not isinstance(self.evidence_, Evidence):
             return None
-        return generative, self.evidence_.applied(generative)
+        if isinstance(generative, LinearDecision):
+            return generative, self.evidence_.applied(generative)
+        if isinstance(generative, MixedDecision):
+            return generative, self.evidence_.applied(generative)
+        return None
 
     @property
-    def _density(self) -> LinearDecision | JointDecision:
+    def _density(self) -> LinearDecision | MixedDecision | JointDecision:
         """The decision that has densities: of an average, that of its best joint model."""
         decision = self._model[1]
         return decision.density if isinstance(decision, AveragedDecision) else decision
@@ -676,7 +728,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         if given_structure(self.structure) is not None:
-            if self.family != "auto" and find_family(self.family).name != "gaussian":
+            asked = self.categorical_features is not None or self.missing == "informative"
+            if asked or (self.family != "auto" and not _is_gaussian(self.family)):
                 raise ValueError(
                     f"joint densities are Gaussian: use family='auto', not {self.family!r}, or "
                     "structure='independent'."
@@ -689,8 +742,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         require_one_of("rule", self.rule, ("best", "one_se"))
         given_redundancy(self.redundancy)
         require_one_of("unlabelled", self.unlabelled, (None,))
-        if self.family != "auto":
-            find_family(self.family)
+        require_families(self.family)
+        require_one_of("missing", self.missing, ("ignore", "informative"))
         find_divergence(self.divergence)
         given_size(self.n_features)
         given_smoothing(self.smoothing)
@@ -723,6 +776,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any, reset: bool
     ) -> tuple[Matrix, npt.NDArray[np.generic], Floats]:
         require_labels(y)
+        if self._reads_columns(X, reset):
+            return self._validated_columns(X, y, sample_weight, reset)
+        self._schema = None
         try:
             X, y = validate_data(self, X, y, reset=reset, multi_output=True, **_NUMBERS)
         except ValueError as error:
@@ -730,6 +786,11 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
                 require_numbers(X)
             raise
         labels = column_or_1d(y, warn=True)
+        return canonical(X), labels, self._checked_labels_and_weights(X, labels, sample_weight)
+
+    def _checked_labels_and_weights(
+        self, X: Any, labels: npt.NDArray[np.generic], sample_weight: Any
+    ) -> Floats:
         if labels.dtype.kind not in "US":  # words are labels, and many of them take long to look at
             check_classification_targets(labels)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -738,9 +799,58 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         with np.errstate(over="ignore"):
             if not np.isfinite(weights.sum() ** 2):
                 raise ValueError("sample weights are too large to be squared: rescale them.")
-        return canonical(X), labels, weights
+        return weights
 
-    def _choose_family(self, X: Matrix) -> Family:
+    def _reads_columns(self, X: Any, reset: bool) -> bool:
+        """Whether columns are told apart, as they were when the model was fitted."""
+        if not reset:
+            return self._schema is not None
+        joint = given_structure(self.structure) is not None
+        return not joint and takes_columns(X, self.family, self.categorical_features, self.missing)
+
+    def _validated_columns(
+        self, X: Any, y: Any, sample_weight: Any, reset: bool
+    ) -> tuple[Cells, npt.NDArray[np.generic], Floats]:
+        cells = self._cells(X, reset)
+        if self.redundancy:
+            raise ValueError("redundancy is of numbers of one family: use redundancy=0.0 for mixed columns.")
+        labels = column_or_1d(y, warn=True)
+        check_consistent_length(cells, labels)
+        weights = self._checked_labels_and_weights(cells, labels, sample_weight)
+        # A selector looks at the frame itself, once, when families are settled.
+        self._frame = X if reset else None
+        return cells, labels, weights
+
+    def _cells(self, X: Any, reset: bool) -> Cells:
+        """A frame or an array, taken apart, its width and names checked."""
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        cells = cells_of(X, self._names)
+        if 0 in cells.shape:
+            what = "sample(s)" if cells.shape[0] == 0 else "feature(s)"
+            raise ValueError(f"Found array with 0 {what} (shape={cells.shape}): a minimum of 1 is required.")
+        return cells
+
+    def _settle_columns(self, cells: Cells, rows: tuple[Integers, int, Floats] | None) -> Matrix:
+        """Give every column its family, and make the matrices."""
+        frame, self._frame = self._frame, None
+        informative = self.missing == "informative"
+        given = (self._names, self.family, self.categorical_features, informative)
+        self._schema = settled_schema(frame, cells, *given, rows)
+        return self._encoded(cells)
+
+    def _extended(self, cells: Cells, known: Schema) -> Matrix:
+        """The matrices of a further batch, whose levels may be new."""
+        self._schema = known.extended(cells)
+        return self._encoded(cells)
+
+    def _encoded(self, cells: Cells) -> Matrix:
+        assert self._schema is not None  # cells are of a model with one
+        table = self._schema.table(cells, self._names)
+        return table if plain_family(self._schema) is None else table.parts[0]
+
+    def _choose_family(self, X: Matrix) -> AnyFamily:
+        if self._schema is not None:
+            return plain_family(self._schema) or self._schema.columns
         if self.family != "auto":
             return find_family(self.family)
         counts = is_sparse(X) and (X.nnz == 0 or X.data.min() >= 0)
@@ -749,14 +859,18 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     def _rows(self, X: Any) -> Matrix:
         """Rows to be predicted."""
         check_is_fitted(self)
-        X = canonical(validate_data(self, X, reset=False, **_NUMBERS))
-        self.families_[0][0].require(X, self._names)
+        if self._schema is not None:
+            X = self._encoded(self._cells(X, reset=False))
+        else:
+            X = canonical(validate_data(self, X, reset=False, **_NUMBERS))
+        self._family.require(X, self._names)
         return X
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
         family = FAMILIES.get(self.family) if isinstance(self.family, str) else self.family
         support: Support | None = getattr(family, "support", None)
         tags.input_tags.positive_only = support is not None and support.low >= 0
@@ -841,7 +955,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         with limited_threads(given_jobs(self.n_jobs)):
             return Explanation.of(self.decision_, X, names, self.classes_)
 
-    def sample(self, n: int, y: Any = None) -> tuple[Floats, npt.NDArray[np.generic]]:
+    def sample(self, n: int, y: Any = None) -> tuple[npt.NDArray[Any], npt.NDArray[np.generic]]:
         """Draw rows from the model: a class by the prior, then every feature from that class's density.
 
         Where features are described jointly, the kept ones are drawn together, the others alone.
@@ -856,7 +970,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         Returns
         -------
         X : ndarray of shape (n, D)
-            Rows, all features included.
+            Rows, all features included; of mixed columns, objects: numbers, and categories by name.
         y : ndarray of shape (n,)
             Their labels.
         """
@@ -871,8 +985,10 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             if len(found) == 0:
                 raise ValueError(f"{y!r} is not a class of this model: {self._listed()}.")
             codes = np.full(n, found[0])
+        if isinstance(moments, MixedMoments):
+            return self._sampled_columns(moments, codes, rng), self.classes_[codes]
         X = np.empty((n, self.n_features_in_))
-        family = self.families_[0][0]
+        family = cast(Family, self._family)
         for block, densities in density_blocks(family, moments, self.smoothing_):
             drawn = family.sample(densities.natural[:, codes], rng) + densities.origin
             X[:, block] = np.where(densities.informative, drawn, densities.level)
@@ -880,6 +996,44 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         if isinstance(density, JointDecision):
             X[:, density.columns] = density.sample(codes, rng)
         return X, self.classes_[codes]
+
+    def _sampled_columns(
+        self, moments: MixedMoments, codes: Integers, rng: np.random.Generator
+    ) -> npt.NDArray[np.object_]:
+        """Rows of mixed columns, shape (n, D): numbers, levels by name, None where a cell is missing."""
+        assert self._schema is not None
+        drawn = []
+        for block, part in zip(self._schema.columns.blocks, moments.parts, strict=True):
+            cells = np.empty((len(codes), len(block.columns)))
+            for some, densities in density_blocks(block.family, part, self.smoothing_):
+                values = block.family.sample(densities.natural[:, codes], rng) + densities.origin
+                level = -np.inf if block.has_levels else densities.level
+                cells[:, some] = np.where(densities.informative, values, level)
+            drawn.append(cells)
+        return self._schema.drawn(drawn)
+
+    def unseen_categories(self, X: Any) -> Integers:
+        """How many cells of each column hold a category that no training row had, shape (D,).
+
+        Such a cell is no evidence.
+
+        Parameters
+        ----------
+        X : frame or array of shape (N, D)
+            Rows.
+        """
+        check_is_fitted(self)
+        if self._schema is None:
+            return np.zeros(self.n_features_in_, dtype=np.intp)
+        return self._schema.unseen(self._cells(X, reset=False))
+
+    def _require_representable(self, moments: AnyMoments, family: AnyFamily) -> None:
+        if not isinstance(moments, MixedMoments):
+            require_representable(moments, family.translates, self._names)
+            return
+        assert isinstance(family, Columns)
+        for block, part in zip(family.blocks, moments.parts, strict=True):
+            require_representable(part, block.family.translates, family.called(block, self._names))
 
     def _listed(self) -> str:
         shown = ", ".join(repr(c) for c in self.classes_[:5].tolist())
@@ -901,7 +1055,11 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         return kept / total if total > 0 else kept
 
 
-def _require_weight(parts: Sequence[ClassMoments]) -> None:
+def _is_gaussian(family: Any) -> bool:
+    return not isinstance(family, Mapping) and find_family(family).name == "gaussian"
+
+
+def _require_weight(parts: Sequence[AnyMoments]) -> None:
     if not any(part.weight.any() for part in parts):
         raise ValueError("the rows have no weight: at least one must weigh more than 0.")
 

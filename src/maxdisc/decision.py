@@ -117,7 +117,7 @@ class LinearDecision:
             self.weights[:, :, block][:, :, ~densities.usable] = 0.0
             self.baseline[:, block][:, ~densities.usable] = 0.0
 
-    def _best_first(self, order: Integers) -> LinearDecision:
+    def best_first(self, order: Integers) -> LinearDecision:
         """These columns in another order, or some of them; all of them change places where they are."""
         if len(order) < len(self.columns):
             weights, baseline = self.weights.take(order, axis=2), self.baseline.take(order, axis=1)
@@ -415,6 +415,30 @@ def ranked_decision(
             if reorder is not None:
                 ranking = reorder(ranking)
             return ranking, LinearDecision.of(family, moments, smoothing, ranking.order[:size], prior)
+    ranking, decision = scored_decision(
+        family, moments, smoothing, lambda densities: checked_scores(divergence, densities), prior
+    )
+    if reorder is not None:
+        ranking = reorder(ranking)
+    return ranking, decision.best_first(ranking.order[:size])
+
+
+def scored_decision(
+    family: Family,
+    moments: ClassMoments,
+    smoothing: Smoothing,
+    score: Callable[[ClassDensities], Floats],
+    prior: Floats | None = None,
+) -> tuple[FeatureRanking, LinearDecision]:
+    """Scores of all features and the decision by them, its columns in the order of the rows' own.
+
+    Parameters
+    ----------
+    family, moments, smoothing, prior
+        As for :func:`ranked_decision`.
+    score : callable
+        From the densities of some features to their scores.
+    """
     decision = LinearDecision._blank(family, moments, np.arange(moments.n_features), prior)
     scores = np.empty(moments.n_features)
     solved, adjusted = (
@@ -422,14 +446,11 @@ def ranked_decision(
         np.zeros(moments.n_features, dtype=np.bool_),
     )
     for block, densities in density_blocks(family, moments, smoothing, prior):
-        scores[block] = checked_scores(divergence, densities)
+        scores[block] = score(densities)
         solved[block] = densities.solved.all(axis=0)
         adjusted[block] = densities.adjusted.any(axis=0) & densities.usable
         decision._fill(block, densities)
-    ranking = FeatureRanking.of(scores, solved, adjusted)
-    if reorder is not None:
-        ranking = reorder(ranking)
-    return ranking, decision._best_first(ranking.order[:size])
+    return FeatureRanking.of(scores, solved, adjusted), decision
 
 
 def worth_compiling(family: Family, n_classes: int, n_features: int) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import comb
+from typing import Protocol
 
 import numpy as np
 
@@ -107,7 +108,19 @@ class ClassDensities:
         return self._estimate_rest()
 
 
-def class_prior(moments: ClassMoments, prior: Floats | None = None) -> Floats:
+class Weighed(Protocol):
+    """Moments of any kind, of which the classes' weights are known."""
+
+    @property
+    def weight(self) -> Floats:
+        """Total weight of each class's rows, shape (C,)."""
+
+    @property
+    def n_classes(self) -> int:
+        """C, the number of classes."""
+
+
+def class_prior(moments: Weighed, prior: Floats | None = None) -> Floats:
     """The prior given, or the classes' shares of the weight; shape (C,)."""
     if prior is not None:
         return np.asarray(prior, dtype=np.float64)

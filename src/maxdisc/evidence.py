@@ -10,19 +10,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, TypeVar, cast
 
 import numpy as np
 
+from maxdisc.columns import AnyMoments
 from maxdisc.conditional import log_posterior
 from maxdisc.corrections import ScaledRows, correct
 from maxdisc.decision import LinearDecision
 from maxdisc.held_out import HeldOut, enough_rows
 from maxdisc.matrices import Booleans, Floats, Integers, Matrix, is_sparse
+from maxdisc.mixed import MixedDecision
 from maxdisc.moments import ClassMoments
 from maxdisc.selection import Choice, Rule, SelectionPath, Trials, enough_folds
 from maxdisc.shared_weights import SharedWeights, doubt, shared_weights
 from maxdisc.smoothing import Smoothing
+
+_Weighable = TypeVar("_Weighable", LinearDecision, MixedDecision)
 
 #: A best smoothing at the end of the list is followed further in steps of this, ...
 FURTHER = 5.0
@@ -100,17 +104,17 @@ class Evidence:
         """The weight of each of the best ``size`` features, shape (size,)."""
         return np.repeat(self.weights, np.diff(self.edges, prepend=0))[:size]
 
-    def applied(self, decision: LinearDecision) -> LinearDecision:
+    def applied(self, decision: _Weighable) -> _Weighable:
         """The decision, weighed; its columns may have changed since the evidence was learnt.
 
         Parameters
         ----------
-        decision : LinearDecision
+        decision : LinearDecision or MixedDecision
             Of generative densities, best features first.
 
         Returns
         -------
-        LinearDecision
+        LinearDecision or MixedDecision
             As linear as before.
         """
         correction = None
@@ -343,7 +347,7 @@ def _equal_rows(weights: Floats) -> Floats:
 class Refinable(Trials, Protocol):
     """Models of one plan of folds whose rows are in memory."""
 
-    def total(self) -> ClassMoments:
+    def total(self) -> AnyMoments:
         """The moments of all the rows."""
 
     def kept(self, fold: int, smoothing: Smoothing, size: int) -> Integers:
@@ -495,7 +499,8 @@ class _Correction:
         if fold is None or size == self.X.shape[1]:
             return self._whole
         columns = self.models.kept(fold, self.smoothing, size)
-        moments, family = self.models.total(), self.decision.family
+        # Refined evidence is of one family.
+        moments, family = cast(ClassMoments, self.models.total()), self.decision.family
         return self._seen_through(LinearDecision.of(family, moments, self.smoothing, columns))
 
     @cached_property

@@ -11,6 +11,7 @@ from maxdisc.averaging import AveragedDecision
 from maxdisc.decision import LinearDecision
 from maxdisc.joint import JointDecision
 from maxdisc.matrices import Floats, Matrix
+from maxdisc.mixed import MixedDecision
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +54,7 @@ class Explanation:
     @classmethod
     def of(
         cls,
-        decision: LinearDecision | JointDecision | AveragedDecision,
+        decision: LinearDecision | MixedDecision | JointDecision | AveragedDecision,
         X: Matrix,
         names: npt.NDArray[np.generic],
         classes: npt.NDArray[np.generic],

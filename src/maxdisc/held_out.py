@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from maxdisc.decision import LinearDecision
 from maxdisc.matrices import Floats, Integers, Matrix, is_sparse
+from maxdisc.mixed import MixedDecision
 from maxdisc.rows import row_hashes, scrambled
 
 Hashes: TypeAlias = npt.NDArray[np.uint64]
@@ -149,13 +150,13 @@ class BandTrial:
 
     Parameters
     ----------
-    decision : LinearDecision
+    decision : LinearDecision or MixedDecision
         Of the training rows of a fold.
     most : int
         How many rows to sample, if there are more.
     """
 
-    decision: LinearDecision
+    decision: LinearDecision | MixedDecision
     most: int
 
     def swept(

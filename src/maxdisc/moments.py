@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from math import comb
 from operator import add
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -67,6 +68,10 @@ class ClassMoments:
             nonzero=np.zeros(n_features),
             squares=0.0,
         )
+
+    def nothing(self) -> ClassMoments:
+        """The moments of no rows, of as many statistics, classes and features."""
+        return ClassMoments.zero(*self.sums.shape)
 
     @property
     def n_features(self) -> int:
@@ -241,12 +246,30 @@ class ClassMoments:
         return offset if self.origin is None else self.origin + offset
 
 
-def exclusive_totals(parts: Sequence[ClassMoments]) -> list[ClassMoments]:
+class Summable(Protocol):
+    """Moments of any kind: they add, and there are those of no rows."""
+
+    def __add__(self, other: Self, /) -> Self:
+        """Of the rows of both."""
+
+    def nothing(self) -> Self:
+        """Of no rows."""
+
+
+_Sum = TypeVar("_Sum", bound=Summable)
+
+
+def added(parts: Iterable[_Sum]) -> _Sum:
+    """The sum of at least one part."""
+    return reduce(add, parts)
+
+
+def exclusive_totals(parts: Sequence[_Sum]) -> list[_Sum]:
     """For each part, the sum of all the others: what comes before it plus what comes after it.
 
     Subtracting a part from the total would cancel wherever one part holds nearly all of the mass.
     """
-    nothing = ClassMoments.zero(*parts[0].sums.shape)
+    nothing = parts[0].nothing()
     before, after = [nothing], [nothing]
     for first, last in zip(parts[:-1], parts[:0:-1], strict=True):
         before.append(before[-1] + first)

@@ -7,12 +7,13 @@ all else that is chosen is written once, against :class:`Rows`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from maxdisc.columns import Columns, MixedMoments
 from maxdisc.counting import Membership, fold_moments
 from maxdisc.families import Family, Gaussian
 from maxdisc.matrices import Floats, Integers, Matrix, blocks, canonical, is_sparse
@@ -20,6 +21,7 @@ from maxdisc.moments import ClassMoments
 from maxdisc.products import ClassProducts, fold_products, observed_means
 from maxdisc.support import Support
 from maxdisc.sweeping import Counted, Sweepable
+from maxdisc.tables import Table
 
 #: A row with this fold is never held out: it is always among the training rows.
 ALWAYS_TRAINING = -1
@@ -144,6 +146,9 @@ def row_hashes(X: Matrix) -> npt.NDArray[np.uint64]:
 
     A sum of one mixed word for each non-zero cell, so that it needs no order; NaNs are all alike.
     """
+    if isinstance(X, Table):
+        hashes = [scrambled(row_hashes(part) + np.uint64(place)) for place, part in enumerate(X.parts)]
+        return np.sum(hashes, axis=0, dtype=np.uint64)
     if is_sparse(X):
         X = canonical(X)
         words = _mixed(X.indices, X.data)
@@ -212,8 +217,8 @@ class ArrayRows:
 
     Parameters
     ----------
-    X : matrix of shape (N, D)
-        Dense, where NaN is a missing cell, or sparse.
+    X : matrix or Table of shape (N, D)
+        Dense, where NaN is a missing cell, sparse, or columns of several families.
     labels : ndarray of shape (N,) or (N, C)
         Codes 0..C-1, or responsibilities: the weight with which a row belongs to each class.
     n_classes : int
@@ -248,10 +253,12 @@ class ArrayRows:
     source: Matrix | None = None
 
     def __post_init__(self) -> None:
-        X = canonical(self.X) if is_sparse(self.X) else np.asarray(self.X)
+        X = self.X
         labels = np.asarray(self.labels)
-        if X.ndim != 2 or X.dtype.kind not in "fiub":
-            raise ValueError(f"X must be a table of numbers, got shape {X.shape} of {X.dtype}.")
+        if not isinstance(X, Table):
+            X = canonical(X) if is_sparse(X) else np.asarray(X)
+            if X.ndim != 2 or X.dtype.kind not in "fiub":
+                raise ValueError(f"X must be a table of numbers, got shape {X.shape} of {X.dtype}.")
         object.__setattr__(self, "X", X)
         object.__setattr__(self, "labels", labels)
         n_rows = X.shape[0]
@@ -274,7 +281,17 @@ class ArrayRows:
     def example(self) -> Matrix:
         return self.X
 
-    def moments(self, family: Family, folds: Folds | None = None) -> list[ClassMoments]:
+    @overload
+    def moments(self, family: Family, folds: Folds | None = None) -> list[ClassMoments]: ...
+
+    @overload
+    def moments(self, family: Columns, folds: Folds | None = None) -> list[MixedMoments]: ...
+
+    def moments(
+        self, family: Family | Columns, folds: Folds | None = None
+    ) -> list[ClassMoments] | list[MixedMoments]:
+        if isinstance(family, Columns):
+            return self._mixed_moments(family, folds)
         members, always = self._members(folds)
         told = self._sums_tell(family, members)
         if not told:
@@ -286,6 +303,15 @@ class ArrayRows:
             # Zeros that nobody touches take no memory.
             parts.append(ClassMoments.zero(family.n_statistics, self.n_classes, self.X.shape[1]))
         return parts
+
+    def _mixed_moments(self, columns: Columns, folds: Folds | None) -> list[MixedMoments]:
+        """The moments of every block, each counted as rows of one family are."""
+        whole = self.X if self.source is None else self.source
+        by_block = []
+        for block, cells in zip(columns.blocks, self.X.parts, strict=True):
+            rows = replace(self, X=cells, source=whole, names=columns.called(block, self.names))
+            by_block.append([block.settled(part) for part in rows.moments(block.family, folds)])
+        return [MixedMoments(parts, columns.n_columns) for parts in zip(*by_block, strict=True)]
 
     def _sums_tell(self, family: Family, members: Membership) -> bool:
         """Whether sums of squares show what is out of range: on the line, of a table all of which is summed.

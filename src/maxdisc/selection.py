@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
 
-from maxdisc.decision import LinearDecision, ranked_decision
+from maxdisc.columns import AnyFamily, AnyMoments
+from maxdisc.decision import LinearDecision
 from maxdisc.divergences import Divergence
 from maxdisc.families import Family
 from maxdisc.held_out import BandTrial, HeldOut, RowSample, RowTrial
 from maxdisc.matrices import Floats, Integers, is_sparse
-from maxdisc.moments import ClassMoments, exclusive_totals
+from maxdisc.mixed import MixedDecision, ranked_model
+from maxdisc.moments import added, exclusive_totals
 from maxdisc.partitions import PartitionedRows
 from maxdisc.products import ClassProducts
 from maxdisc.redundancy import Overlap, Redundancy
@@ -24,6 +26,7 @@ from maxdisc.smoothing import Smoothing
 from maxdisc.sweeping import Counted, Sweep, Sweepable
 
 Rule = Literal["best", "one_se"]
+_Decision: TypeAlias = LinearDecision | MixedDecision
 
 # Held-out rows by which smoothings are compared: accuracies that differ by 1 % are then told apart.
 ENOUGH_ROWS = 2000
@@ -200,25 +203,25 @@ class FoldModels:
         Of the models.
     plans : sequence of Folds
         One, if the folds share out the rows; several, if splits overlap, each with a pass of its own.
-    parts : sequence of list of ClassMoments
+    parts : sequence of list of ClassMoments, or of MixedMoments
         For each plan, the moments of its folds and of the rows never held out.
     redundancy : Redundancy, optional
         How each model re-ranks its features, by its own training rows.
     """
 
     rows: Rows
-    family: Family
+    family: AnyFamily
     divergence: Divergence
     prior: Floats | None
     plans: Sequence[Folds]
-    parts: Sequence[list[ClassMoments]]
+    parts: Sequence[list[AnyMoments]]
     redundancy: Redundancy | None = None
 
     @classmethod
     def of(
         cls,
         rows: Rows,
-        family: Family,
+        family: AnyFamily,
         divergence: Divergence,
         prior: Floats | None,
         plans: Sequence[Folds],
@@ -230,11 +233,12 @@ class FoldModels:
         If so many held-out rows of a fold will be looked at, partitions deliver them in the same pass.
         """
         if not isinstance(rows, PartitionedRows) or len(plans) != 1 or not most:
-            parts = [rows.moments(family, p) for p in plans]
+            # Rows in memory may be of several families.
+            parts = [list[AnyMoments](rows.moments(cast(Family, family), p)) for p in plans]
             return cls(rows, family, divergence, prior, plans, parts, redundancy)
         most = most if _is_held_easily(rows, plans[0], most) else 0
-        moments, drawn = rows.counted(family, plans[0], most)
-        models = cls(rows, family, divergence, prior, plans, [moments], redundancy)
+        moments, drawn = rows.counted(cast(Family, family), plans[0], most)
+        models = cls(rows, family, divergence, prior, plans, [list[AnyMoments](moments)], redundancy)
         if drawn:
             models._samples[most] = _in_memory(drawn, rows.n_classes)
         return models
@@ -244,11 +248,11 @@ class FoldModels:
         """D, the number of features."""
         return self.parts[0][0].n_features
 
-    def total(self) -> ClassMoments:
+    def total(self) -> AnyMoments:
         """The moments of all the rows; splits that leave some out take a pass of their own."""
         if any(folds.leaves_out for folds in self.plans):
-            return self.rows.moments(self.family)[0]
-        return ClassMoments.total(self.parts[0])
+            return self.rows.moments(cast(Family, self.family))[0]
+        return added(self.parts[0])
 
     @property
     def held(self) -> Floats:
@@ -309,7 +313,7 @@ class FoldModels:
     def coarser(self, count: int) -> FoldModels:
         """The models of fewer folds; there must be one plan."""
         (folds,), (parts,) = self.plans, self.parts
-        merged = [ClassMoments.total(parts[: folds.count][f::count]) for f in range(count)]
+        merged = [added(parts[: folds.count][f::count]) for f in range(count)]
         return replace(
             self, plans=[RenumberedFolds.together(folds, count)], parts=[[*merged, *parts[folds.count :]]]
         )
@@ -329,7 +333,7 @@ class FoldModels:
         sizes: Integers,
         smoothing: Smoothing,
         chosen: range | None,
-        trial: Callable[[LinearDecision], Sweepable[Counted]],
+        trial: Callable[[_Decision], Sweepable[Counted]],
         sample: tuple[Rows, Sequence[Folds]] | None = None,
     ) -> dict[int, Counted]:
         """What the decision of every fold, or of those chosen, makes of its held-out rows, or of a sample."""
@@ -345,7 +349,7 @@ class FoldModels:
             decision_of = partial(self._decision, training_of, sizes, smoothing, plan, here.start)
             some = RenumberedFolds.some(folds, here)
 
-            def trial_of(place: int, of: Callable[[int], LinearDecision] = decision_of) -> Sweepable[Counted]:
+            def trial_of(place: int, of: Callable[[int], _Decision] = decision_of) -> Sweepable[Counted]:
                 return trial(of(place))
 
             swept = rows.sweep(trial_of, sizes, some)
@@ -355,25 +359,25 @@ class FoldModels:
         return out
 
     @property
-    def _plans(self) -> list[tuple[Folds, list[ClassMoments]]]:
+    def _plans(self) -> list[tuple[Folds, list[AnyMoments]]]:
         return list(zip(self.plans, self.parts, strict=True))
 
     def _decision(
         self,
-        training_of: Callable[[int], ClassMoments],
+        training_of: Callable[[int], AnyMoments],
         sizes: Integers,
         smoothing: Smoothing,
         plan: int,
         first: int,
         place: int,
-    ) -> LinearDecision:
+    ) -> _Decision:
         fold, size = first + place, int(sizes[-1])
         training, reorder = training_of(fold), None
         if self.redundancy is not None:
             columns, overlaps = self._shared[smoothing][plan]
             reorder = partial(self.redundancy.reranked, columns=columns, overlap=overlaps[fold])
         given = (self.family, training, smoothing, self.divergence, self.prior, size, reorder)
-        return ranked_decision(*given)[1]
+        return ranked_model(*given)[1]
 
     @cached_property
     def _shared(self) -> dict[Smoothing, list[tuple[Integers, list[Overlap]]]]:
@@ -392,7 +396,7 @@ class FoldModels:
             orders = []
             for training in map(training_of, range(folds.count)):
                 given = [(self.family, training, s, self.divergence, self.prior, 1) for s in smoothings]
-                orders += [ranked_decision(*g)[0].order[: self.redundancy.pool] for g in given]
+                orders += [ranked_model(*g)[0].order[: self.redundancy.pool] for g in given]
             columns = self.redundancy.candidates(orders, n_parts)
             if not len(columns):
                 found.append((columns, [Overlap.none()] * folds.count))
@@ -426,11 +430,11 @@ def _without(parts: list[ClassProducts], fold: int) -> ClassProducts:
     return ClassProducts.total(part for f, part in enumerate(parts) if f != fold)
 
 
-def _training_of(parts: list[ClassMoments]) -> Callable[[int], ClassMoments]:
+def _training_of(parts: list[AnyMoments]) -> Callable[[int], AnyMoments]:
     """From a fold to the sum of the others: added up when asked for, or all at once if they are many."""
     if len(parts) > MANY_FOLDS:
         return exclusive_totals(parts).__getitem__
-    return lambda fold: ClassMoments.total(part for f, part in enumerate(parts) if f != fold)
+    return lambda fold: added(part for f, part in enumerate(parts) if f != fold)
 
 
 def _common(chosen: range, before: int, count: int) -> range:

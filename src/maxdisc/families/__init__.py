@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from maxdisc.families.bernoulli import Bernoulli
 from maxdisc.families.beta import Beta
+from maxdisc.families.categorical import Categorical
 from maxdisc.families.exponential import Exponential
 from maxdisc.families.family import Family
 from maxdisc.families.gamma import Gamma
@@ -18,6 +19,7 @@ __all__ = [
     "FAMILIES",
     "Bernoulli",
     "Beta",
+    "Categorical",
     "Exponential",
     "Family",
     "Gamma",

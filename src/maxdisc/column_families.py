@@ -1,0 +1,143 @@
+"""What a user says of single columns, and the schema that follows from it and from the rows."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maxdisc.families import FAMILIES, Bernoulli, Categorical, Family, find_family
+from maxdisc.family_choice import chosen_families, families_of_types
+from maxdisc.frames import BOOLEAN, EMPTY, NUMBER, WORD, Cells, is_frame
+from maxdisc.matrices import Booleans, Floats, Integers, column_name, is_sparse
+from maxdisc.schema import Schema, require_observed
+
+
+def is_categorical(family: Any) -> bool:
+    """Whether a family stands for categories."""
+    return isinstance(family, Categorical) or (isinstance(family, str) and family == "categorical")
+
+
+def takes_columns(X: Any, family: Any, categorical_features: Any, missing: str) -> bool:
+    """Whether columns are told apart: in frames unless one family is given, and wherever one asks for it."""
+    if is_sparse(X):
+        return False
+    asked = isinstance(family, Mapping) or is_categorical(family) or categorical_features is not None
+    automatic = isinstance(family, str) and family == "auto"
+    return asked or missing == "informative" or (automatic and is_frame(X))
+
+
+def require_families(family: Any) -> None:
+    """Raise ``ValueError`` unless a parameter names families."""
+    for one in family.values() if isinstance(family, Mapping) else [family]:
+        if not (isinstance(one, str) and one == "auto") and not is_categorical(one):
+            find_family(one)
+
+
+def settled_schema(
+    X: Any,
+    cells: Cells,
+    names: npt.ArrayLike | None,
+    family: Any,
+    categorical_features: Any,
+    informative: bool,
+    rows: tuple[Integers, int, Floats] | None,
+) -> Schema:
+    """The families of all columns: as asked, or else as types, values and held-out rows say.
+
+    Parameters
+    ----------
+    X : frame or array of shape (N, D)
+        For selectors, which look at it.
+    cells : Cells
+        The same, taken apart.
+    names : array-like of shape (D,), optional
+        Names of the columns.
+    family, categorical_features
+        Parameters of the estimator.
+    informative : bool
+        Whether missing cells count.
+    rows : tuple of codes (N,), number of classes and weights (N,), optional
+        By which families are compared; without them types alone decide.
+
+    Returns
+    -------
+    Schema
+        Of the columns.
+    """
+    n_columns = len(cells.kinds)
+    categories = _picked(categorical_features, X, names, n_columns, "categorical_features")
+    if (cells.kinds[categories] == EMPTY).any() or rows is not None:
+        require_observed(cells, names)
+    asked: list[tuple[Any, Booleans]] = [(Categorical(), categories)]
+    settled = categories.copy()
+    pairs = family.items() if isinstance(family, Mapping) else [(slice(None), family)]
+    for selector, one in pairs:
+        some = _picked(selector, X, names, n_columns, "family") & ~settled
+        if not (isinstance(one, str) and one == "auto"):
+            asked.append((Categorical() if is_categorical(one) else find_family(one), some))
+            settled |= some
+    words = cells.kinds == WORD
+    asked.append((Categorical(), words & ~settled))
+    for one, some in asked:
+        if not is_categorical(one) and (some & words).any():
+            where = column_name(int(np.argmax(some & words)), names)
+            raise ValueError(
+                f"{where} holds text, which the {one.name} family cannot have: use 'categorical'."
+            )
+    settled |= words
+    found: list[tuple[Family, Integers]] = [(one, np.flatnonzero(some)) for one, some in asked]
+    left = np.flatnonzero(~settled)
+    kinds = cells.kinds[left]
+    if rows is None:
+        # Of numbers, types say no more than that they are numbers.
+        found += [(one, np.intersect1d(at, left)) for one, at in families_of_types(cells)]
+    else:
+        found.append((Bernoulli(), left[kinds == BOOLEAN]))
+        found += chosen_families(cells.numbers, left[kinds == NUMBER], *rows)
+    return _merged(cells, found, informative)
+
+
+def _merged(cells: Cells, found: list[tuple[Family, Integers]], informative: bool) -> Schema:
+    """One block for each family, its columns in order."""
+    by_family: dict[Family, list[Integers]] = {}
+    for family, at in found:
+        by_family.setdefault(family, []).append(at)
+    joined = {family: np.sort(np.concatenate(at)).astype(np.intp) for family, at in by_family.items()}
+    categories = joined.pop(Categorical(), np.empty(0, dtype=np.intp))
+    families = [(family, at) for family, at in joined.items() if len(at)]
+    return Schema.of(cells, families, categories, informative)
+
+
+def _picked(selector: Any, X: Any, names: npt.ArrayLike | None, n_columns: int, what: str) -> Booleans:
+    """Which columns a name, a number, a slice, a mask, a function of X or a list of these picks."""
+    out = np.zeros(n_columns, dtype=np.bool_)
+    if selector is None:
+        return out
+    if isinstance(selector, slice):
+        out[selector] = True
+        return out
+    if callable(selector):
+        selector = selector(X)
+    if isinstance(selector, str | numbers.Integral) or not isinstance(selector, Collection | np.ndarray):
+        selector = [selector]
+    chosen = list(selector.tolist() if isinstance(selector, np.ndarray) else selector)
+    if len(chosen) == n_columns and all(isinstance(one, bool | np.bool_) for one in chosen):
+        return np.array(chosen, dtype=np.bool_)
+    known = {} if names is None else {str(name): at for at, name in enumerate(np.asarray(names).tolist())}
+    for one in chosen:
+        number = isinstance(one, numbers.Integral) and not isinstance(one, bool | np.bool_)
+        at = int(one) if number else known.get(one) if isinstance(one, str) else None
+        if at is None or not -n_columns <= at < n_columns:
+            shown = f"it has {', '.join(list(known)[:5])}" if known else f"it has {n_columns} columns"
+            raise ValueError(f"{what} names a column {one!r} that X does not have ({shown}).")
+        out[at] = True
+    return out
+
+
+def family_names() -> list[str]:
+    """The names that a column's family may have."""
+    return [*FAMILIES, "categorical"]

@@ -1,0 +1,172 @@
+"""Which family describes a column: what its values allow, and then what tells classes apart on held-out rows.
+
+Likelihoods of densities and of probabilities are not comparable; how probable a column makes the class of a
+held-out row is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from maxdisc.columns import Block
+from maxdisc.counting import class_moments
+from maxdisc.decision import LinearDecision
+from maxdisc.densities import class_prior
+from maxdisc.families import FAMILIES, Bernoulli, Categorical, Family
+from maxdisc.frames import BOOLEAN, EMPTY, NUMBER, Cells, Levels
+from maxdisc.matrices import Booleans, Floats, Integers, blocks
+from maxdisc.moments import ClassMoments, added
+
+#: Columns are tried on so many rows at most, ...
+MOST_ROWS = 2000
+#: ... dealt into so many folds.
+N_FOLDS = 3
+#: With such a share of zeros a column of non-negative numbers may have an atom there.
+MANY_ZEROS = 0.05
+#: Whole numbers of at most so many values may be codes, of which each has a probability of its own, ...
+MOST_CODES = 24
+#: ... if there are so many rows for each on average.
+ROWS_PER_CODE = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """What decides which families a column can have, over all columns at once; all of shape (D,)."""
+
+    low: Floats
+    high: Floats
+    whole: Booleans
+    zeros: Floats
+    count: Floats
+
+    @classmethod
+    def of(cls, numbers: Floats) -> Values:
+        """Of numbers (N, D), where NaN is a missing cell."""
+        there = ~np.isnan(numbers)
+        count = there.sum(axis=0)
+        low = np.where(there, numbers, np.inf).min(axis=0, initial=np.inf)
+        high = np.where(there, numbers, -np.inf).max(axis=0, initial=-np.inf)
+        with np.errstate(invalid="ignore"):
+            whole = (~there | (numbers == np.rint(numbers))).all(axis=0)
+        zeros = (numbers == 0).sum(axis=0) / np.maximum(count, 1)
+        return cls(low, high, whole, zeros, count.astype(np.float64))
+
+    def allowed(self) -> dict[str, Booleans]:
+        """For each family that may be taken, the columns that allow it; from the most particular on."""
+        found = (self.count > 0) & np.isfinite(self.low) & np.isfinite(self.high)
+        counts = found & self.whole & (self.low >= 0)
+        with np.errstate(invalid="ignore"):
+            n_codes = self.high - self.low + 1
+        few = self.whole & (n_codes <= MOST_CODES) & (self.count >= ROWS_PER_CODE * n_codes)
+        positive = found & ~self.whole & (self.low > 0)
+        return {
+            "poisson": counts,
+            "geometric": counts,
+            "beta": positive & (self.high < 1),
+            "gamma": positive,
+            "exponential": positive,
+            "hurdle": found & ~self.whole & (self.low >= 0) & (self.zeros >= MANY_ZEROS),
+            "gaussian": np.ones(len(self.low), dtype=np.bool_),
+            "categorical": found & few,
+        }
+
+
+def families_of_types(cells: Cells) -> list[tuple[Family, Integers]]:
+    """Families by the types of columns alone: truth values Bernoulli, numbers Gaussian."""
+    kinds = np.where(cells.kinds == EMPTY, NUMBER, cells.kinds)
+    pairs = ((Bernoulli(), kinds == BOOLEAN), (FAMILIES["gaussian"], kinds == NUMBER))
+    return [(family, np.flatnonzero(some)) for family, some in pairs if some.any()]
+
+
+def chosen_families(
+    numbers: Floats, columns: Integers, codes: Integers, n_classes: int, weights: Floats
+) -> list[tuple[Family, Integers]]:
+    """The family under which each of some columns tells most about the classes of held-out rows.
+
+    Parameters
+    ----------
+    numbers : ndarray of shape (N, D)
+        Cells; NaN where one is missing.
+    columns : ndarray of shape (n,)
+        Which columns to settle.
+    codes : ndarray of shape (N,)
+        Classes of the rows.
+    n_classes : int
+        C.
+    weights : ndarray of shape (N,)
+        Weights of the rows.
+
+    Returns
+    -------
+    list of (Family, ndarray)
+        Families that were taken, each with its columns. ``Categorical`` may be among them, for whole numbers
+        that are codes.
+    """
+    allowed = Values.of(numbers[:, columns]).allowed()
+    names = list(allowed)
+    rows = _sample(codes, MOST_ROWS)
+    tried, codes, weights = numbers[np.ix_(rows, columns)], codes[rows], weights[rows]
+    # Each class is dealt out in turn.
+    folds = np.empty(len(codes), dtype=np.intp)
+    order = np.argsort(codes, kind="stable")
+    folds[order] = np.arange(len(codes)) % N_FOLDS
+    gains = np.full((len(names), len(columns)), -np.inf)
+    for place, name in enumerate(names):
+        for some in blocks(len(columns), max(1, len(rows) * n_classes)):
+            at = some.start + np.flatnonzero(allowed[name][some])
+            if len(at):
+                family = Categorical() if name == "categorical" else FAMILIES[name]
+                gains[place, at] = _told(family, tried[:, at], codes, n_classes, weights, folds)
+    # Gains that differ by rounding alone are equal: then the earlier is taken.
+    best = np.argmax(gains >= gains.max(axis=0) - 1e-9 * len(rows), axis=0)
+    taken = [(name, columns[best == place]) for place, name in enumerate(names)]
+    return [(Categorical() if name == "categorical" else FAMILIES[name], at) for name, at in taken if len(at)]
+
+
+def _sample(codes: Integers, most: int) -> Integers:
+    """At most so many rows, evenly from every class."""
+    order = np.argsort(codes, kind="stable")
+    if len(order) > most:
+        order = order[np.linspace(0, len(order) - 1, most).astype(np.intp)]
+    return np.sort(order)
+
+
+def _told(
+    family: Family, values: Floats, codes: Integers, n_classes: int, weights: Floats, folds: Integers
+) -> Floats:
+    """The log probability of the held-out rows' classes by each column alone, shape (D,)."""
+    block = Block(family, np.arange(values.shape[1]))
+    X = values
+    if block.has_levels:
+        written = values.astype(object)
+        written[np.isnan(values)] = None
+        levels = Levels.of(written, np.arange(values.shape[1]))
+        X, block = levels.indicators(written, np.arange(values.shape[1]))[0], Block(family, levels.columns)
+    statistics, smoothing = family.statistics, family.usual_smoothing
+
+    def moments_of(some: Booleans) -> ClassMoments:
+        given = (statistics, X[some], codes[some], n_classes, weights[some], family.translates)
+        return block.settled(class_moments(*given))
+
+    parts = [moments_of(folds == f) for f in range(N_FOLDS)]
+    out = np.zeros(values.shape[1])
+    for fold in range(N_FOLDS):
+        training = added(part for f, part in enumerate(parts) if f != fold)
+        decision = LinearDecision.of(family, training, smoothing, np.arange(X.shape[1]))
+        held = folds == fold
+        if block.has_levels:
+            evidence = np.zeros((int(held.sum()), n_classes, values.shape[1]))
+            at = X[held].tocoo()
+            evidence[at.row, :, block.columns[at.col]] = decision.weights[0][:, at.col].T
+        else:
+            evidence = decision.contributions(X[held])
+        with np.errstate(divide="ignore"):
+            scores = evidence + np.log(class_prior(training))[:, None]
+        highest = scores.max(axis=1, keepdims=True)
+        log_p = scores - highest - np.log(np.exp(scores - highest).sum(axis=1, keepdims=True))
+        own = np.take_along_axis(log_p, codes[held][:, None, None], axis=1)[:, 0]
+        # A class that no training row has tells nothing about columns.
+        out += weights[held] @ np.where(np.isfinite(own), own, 0.0)
+    return np.where(np.isfinite(out), out, -np.inf)

@@ -1,0 +1,175 @@
+"""What a fit has settled about the columns of a table, and how it makes their matrices from any rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from maxdisc.columns import Block, Columns, MixedMoments
+from maxdisc.families import Bernoulli, Categorical, Family
+from maxdisc.frames import EMPTY, NUMBER, WORD, Cells, Kinds, Levels
+from maxdisc.matrices import Booleans, Floats, Integers, column_name
+from maxdisc.moments import ClassMoments
+from maxdisc.tables import Table
+
+
+@dataclass(frozen=True, eq=False)
+class Schema:
+    """The family of every column.
+
+    Parameters
+    ----------
+    kinds : ndarray of shape (D,)
+        What the columns held when the model was fitted: see :mod:`maxdisc.frames`.
+    families : sequence of (Family, ndarray)
+        Families of numbers, each with its columns in order.
+    categories : ndarray of shape (n,)
+        The columns that are categories, in order.
+    levels : Levels
+        Of the categories.
+    informative : ndarray of shape (m,)
+        The columns of which it counts whether they are missing, in order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.families import Gaussian
+    >>> from maxdisc.frames import cells_of
+    >>> from maxdisc.schema import Schema
+    >>> cells = cells_of(np.array([[1.5, "red"], [2.0, "blue"]], dtype=object))
+    >>> schema = Schema.of(cells, [(Gaussian(), np.array([0]))], np.array([1]))
+    >>> schema.columns
+    Columns(1 gaussian, 1 categorical)
+    >>> [part.shape for part in schema.table(cells).parts]
+    [(2, 1), (2, 2)]
+    """
+
+    kinds: Kinds
+    families: Sequence[tuple[Family, Integers]]
+    categories: Integers
+    levels: Levels
+    informative: Integers
+
+    @classmethod
+    def of(
+        cls,
+        cells: Cells,
+        families: Sequence[tuple[Family, Integers]],
+        categories: Integers,
+        informative: bool = False,
+    ) -> Schema:
+        """With the levels that some rows have, and the columns that they lack cells of, if that counts."""
+        levels = Levels.of(cells.worded(categories), categories)
+        lacking = np.flatnonzero(cells.missing().any(axis=0)) if informative else np.empty(0, dtype=np.intp)
+        return cls(cells.kinds, families, categories, levels, lacking)
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The blocks of the matrices that :meth:`table` makes."""
+        blocks = [Block(family, columns) for family, columns in self.families]
+        if len(self.categories):
+            blocks.append(Block(Categorical(), self.levels.columns))
+        if len(self.informative):
+            blocks.append(Block(Bernoulli(), self.informative))
+        return Columns(blocks, len(self.kinds))
+
+    def table(self, cells: Cells, names: npt.ArrayLike | None = None) -> Table:
+        """The matrices of some rows; raise ``ValueError``, naming the column, if they are of other kinds."""
+        self._require_kinds(cells, names)
+        parts = [cells.numbers[:, columns] for _, columns in self.families]
+        if len(self.categories):
+            parts.append(self.levels.indicators(cells.worded(self.categories), self.categories)[0])
+        if len(self.informative):
+            parts.append(cells.missing()[:, self.informative].astype(np.float64))
+        return Table(parts, len(self.kinds))
+
+    def unseen(self, cells: Cells) -> Integers:
+        """How many cells of each column have a level that no row of the fit had, shape (D,)."""
+        out = np.zeros(len(self.kinds), dtype=np.intp)
+        if len(self.categories):
+            unseen = self.levels.indicators(cells.worded(self.categories), self.categories)[1]
+            out[self.categories] = unseen.sum(axis=0)
+        return out
+
+    def _require_kinds(self, cells: Cells, names: npt.ArrayLike | None) -> None:
+        known = (self.kinds != EMPTY) & (cells.kinds != EMPTY)
+        other = known & ((self.kinds == WORD) != (cells.kinds == WORD))
+        if not other.any():
+            return
+        column = int(np.argmax(other))
+        where = column_name(column, names)
+        if cells.kinds[column] == WORD:
+            words = cells.words[:, np.searchsorted(cells.at, column)]
+            shown = next(word for word in words if word is not None)
+            raise ValueError(
+                f"{where} held numbers when the model was fitted, and now text such as {shown!r}: "
+                "make it numbers."
+            )
+        raise ValueError(
+            f"{where} held categories when the model was fitted, and now numbers: give it the type that it "
+            "had then."
+        )
+
+    def extended(self, cells: Cells) -> Schema:
+        """With the levels of more rows, too."""
+        found = Levels.of(cells.worded(self.categories), self.categories)
+        return replace(self, levels=self.levels.joined(found))
+
+    def moved(self, moments: MixedMoments, before: Schema) -> MixedMoments:
+        """Moments of an earlier schema among the levels of this one."""
+        parts = list(moments.parts)
+        if len(self.categories):
+            place = len(self.families)
+            old, block = parts[place], self.columns.blocks[place]
+            sums = np.zeros((1, old.n_classes, len(self.levels.keys)))
+            sums[:, :, self.levels.positions(before.levels)] = old.sums
+            moved = ClassMoments(old.weight, sums, squares=old.squares)
+            parts[place] = block.settled(replace(moved, nonzero=np.zeros(sums.shape[2])))
+        return MixedMoments(parts, moments.n_features)
+
+    def families_of_columns(self) -> list[tuple[Family, Integers]]:
+        """Each family with its columns, categories included, as a user sees them."""
+        listed = list(self.families)
+        return [*listed, (Categorical(), self.categories)] if len(self.categories) else listed
+
+    def drawn(self, parts: Sequence[Floats]) -> npt.NDArray[np.object_]:
+        """Rows of the table from draws of each block, shape (N, D): levels by name, missing cells None."""
+        out = np.full((len(parts[0]), len(self.kinds)), None, dtype=object)
+        for (_, columns), values in zip(self.families, parts, strict=False):
+            out[:, columns] = values
+        place = len(self.families)
+        if len(self.categories):
+            block, noisy = self.columns.blocks[place], parts[place]
+            highest = np.maximum.reduceat(noisy, block.starts, axis=1)[:, block.group]
+            rows, cells = np.nonzero(noisy == highest)
+            out[rows, block.columns[cells]] = self.levels.names[cells]
+            place += 1
+        if len(self.informative):
+            rows, places = np.nonzero(parts[place])
+            out[rows, self.informative[places]] = None
+        return out
+
+
+def plain_family(schema: Schema) -> Family | None:
+    """The one family of all columns, where numbers of one family are all there is; None otherwise."""
+    alone = len(schema.families) == 1 and not len(schema.categories) and not len(schema.informative)
+    return schema.families[0][0] if alone else None
+
+
+def require_observed(cells: Cells, names: npt.ArrayLike | None) -> None:
+    """Raise ``ValueError``, naming the first, for columns without a single cell."""
+    empty = np.asarray(cells.missing().all(axis=0))
+    if len(cells.numbers) and empty.any():
+        more = int(empty.sum()) - 1
+        others = f" (and {more} more)" if more else ""
+        where = column_name(int(np.argmax(empty)), names)
+        raise ValueError(f"all cells of {where} are missing{others}: drop the column.")
+
+
+def is_number(kinds: Kinds) -> Booleans:
+    """Which columns hold numbers, rather than truth values or words."""
+    return kinds == NUMBER
