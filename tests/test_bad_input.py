@@ -132,7 +132,9 @@ CASES = {
         "X holds text: .*CountVectorizer",
     ),
     "a column of words": (
-        lambda: MaxDiscClassifier().fit(pd.DataFrame({"size": X[:, 0], "colour": ["red"] * 30}), y),
+        lambda: MaxDiscClassifier(family="gaussian").fit(
+            pd.DataFrame({"size": X[:, 0], "colour": ["red"] * 30}), y
+        ),
         "column 'colour' holds text, such as 'red'",
     ),
     "a row in both parts of a split": (

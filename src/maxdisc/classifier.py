@@ -201,7 +201,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     evidence_: Evidence | AveragedEvidence | None
     _weighed_now: tuple[Decision, Decision] | None
     _moments: AnyMoments | None
-    _schema: Schema | None
+    _schema: Schema | None = None
+    _frame: Any = None
     _model_now: tuple[FeatureRanking, Decision] | None
     _settings: tuple[Floats | None, Divergence]
 

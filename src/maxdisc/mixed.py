@@ -202,7 +202,9 @@ def _ranked_columns(
     scores, chance = np.zeros(n_columns), np.zeros(n_columns)
     solved, adjusted = np.ones(n_columns, dtype=np.bool_), np.zeros(n_columns, dtype=np.bool_)
     present = max(int((moments.weight > 0).sum()) - 1, 0)
-    share = NULL_SHARE.get(divergence, 0.0) * present / max(moments.n_rows, 1.0)
+    share = (
+        NULL_SHARE.get(divergence, 0.0) * present / max(moments.n_rows or float(moments.weight.sum()), 1.0)
+    )
     given = class_prior(moments, prior)
     decisions: list[tuple[Block, LinearDecision]] = []
     for block, part in zip(columns.blocks, moments.parts, strict=True):

@@ -216,8 +216,8 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     -------
     dict
         ``format``, ``maxdisc`` (the version that wrote it), ``about``, ``kind`` ("classifier", "weighed",
-        "joint", "averaged", "vectorizer", "scaler", "discriminative" or "pipeline"), ``bytes``, ``tensors``
-        (dtype, shape and bytes by name) and ``steps``: one dict for each step of a pipeline, or just one,
+        "joint", "averaged", "mixed", "vectorizer", "scaler", "discriminative" or "pipeline"), ``bytes``,
+        ``tensors`` (dtype, shape and bytes by name) and ``steps``: one dict for each step of a pipeline, or just one,
         with ``name`` (None outside a pipeline), ``kind``, ``parameters`` (as stored) and, for a classifier,
         ``classes``, ``n_features``, ``n_selected``, ``moments`` (whether ``partial_fit`` can go on) and, if
         its evidence is weighed, ``evidence``: ``log_loss``, ``accuracy``, ``n_rows`` and ``ridge``, the
@@ -268,7 +268,7 @@ def _facts(step: Step, container: Container) -> dict[str, Any]:
     if step.kind == "discriminative":
         width = shelf.width("coef")
         return {**facts, "n_features": width, "n_selected": width, "moments": False}
-    if step.kind == "weighed":
+    if step.fitted.get("evidence") is not None:
         require_figures(step.fitted["evidence"])
         facts["evidence"] = {
             **step.fitted["evidence"],

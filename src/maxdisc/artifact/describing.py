@@ -5,19 +5,23 @@ from __future__ import annotations
 import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from maxdisc.artifact.container import ModelFileError
+from maxdisc.artifact.mixed_columns import put_blocks, put_schema
 from maxdisc.artifact.parts import FIELDS, Array, Node
 from maxdisc.artifact.values import encoded, encoded_strings, label_type
 from maxdisc.averaging import AveragedDecision
 from maxdisc.classifier import MaxDiscClassifier
+from maxdisc.columns import MixedMoments
 from maxdisc.discriminative import DiscriminativeMaxEnt
+from maxdisc.divergences import FeatureRanking
 from maxdisc.evidence import Evidence
+from maxdisc.mixed import MixedDecision
 from maxdisc.scaling import CountScaler
 from maxdisc.search import MaxDiscSearchCV
 from maxdisc.text import TermFrequencyVectorizer
@@ -63,6 +67,7 @@ class Describer:
             kind = "classifier" if getattr(model, "joint_", None) is None else "joint"
             weighed = getattr(model, "evidence_", None) is not None
             kind = {"classifier": "weighed", "joint": "averaged"}[kind] if weighed else kind
+            kind = "mixed" if isinstance(model._model[1], MixedDecision) else kind
             learnt = self.classifier
         elif type(model) is DiscriminativeMaxEnt:
             kind, learnt = "discriminative", self.discriminative
@@ -102,6 +107,8 @@ class Describer:
         self._put("prior", prior)
         ranking, decision = model._model
         moments = model.moments_ if self.moments else None
+        if isinstance(decision, MixedDecision):
+            return self._mixed(model, labels, ranking, decision)
         values: dict[str, Any] = {"ranking": ranking, "decision": decision, "path": path, "moments": moments}
         average: Node = {}
         evidence = model.evidence_
@@ -131,6 +138,27 @@ class Describer:
             **({} if model.joint_ is None else {"joint": encoded(model.joint_, self.functions, "joint")}),
             **({"average": average} if average else {}),
             **({"evidence": _figures(evidence)} if isinstance(evidence, Evidence) else {}),
+        }
+
+    def _mixed(
+        self, model: MaxDiscClassifier, labels: str, ranking: FeatureRanking, decision: MixedDecision
+    ) -> Node:
+        schema, path, evidence = model._schema, model.path_, model.evidence_
+        assert schema is not None  # by which the columns were read
+        put_schema(self._put, schema)
+        self._put_strings("schema.words", schema.levels.words, "the categories")
+        put_blocks(self._put, decision, cast(MixedMoments, model.moments_) if self.moments else None)
+        for name, value in {"ranking": ranking, "path": path, "evidence": evidence}.items():
+            for field in FIELDS[type(value)] if value is not None else ():
+                self._put(f"{name}.{field}", getattr(value, field))
+        return {
+            "labels": labels,
+            "families": [encoded(family, self.functions, "family") for family, _ in schema.families],
+            "divergence": encoded(model._settings[1], self.functions, "divergence"),
+            "smoothing": encoded(model.smoothing_, self.functions, "smoothing"),
+            "path": path and encoded(path.smoothing, self.functions, "smoothing"),
+            "moments": self.moments,
+            "evidence": _figures(evidence) if isinstance(evidence, Evidence) else None,
         }
 
     def discriminative(self, model: DiscriminativeMaxEnt) -> Node:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 
 from maxdisc.artifact.container import ModelFileError, short
+from maxdisc.artifact.mixed_columns import decision_of, moments_of, schema_of
 from maxdisc.artifact.parts import FIELDS, Array, Field, Node
 from maxdisc.artifact.soundness import require_sound
 from maxdisc.artifact.values import (
@@ -24,7 +25,7 @@ from maxdisc.averaging import AveragedDecision, AveragedEvidence, LinearForm
 from maxdisc.classifier import MaxDiscClassifier
 from maxdisc.decision import LinearDecision
 from maxdisc.discriminative import DiscriminativeMaxEnt
-from maxdisc.divergences import FeatureRanking
+from maxdisc.divergences import Divergence, FeatureRanking
 from maxdisc.evidence import Evidence
 from maxdisc.families import Family
 from maxdisc.joint import Joint, JointDecision
@@ -43,6 +44,7 @@ _LEARNT = {
     "joint": {"labels", "family", "divergence", "smoothing", "path", "moments", "joint"},
     "weighed": {"labels", "family", "divergence", "smoothing", "path", "moments", "evidence"},
     "averaged": {"labels", "family", "divergence", "smoothing", "path", "moments", "joint", "average"},
+    "mixed": {"labels", "families", "divergence", "smoothing", "path", "moments", "evidence"},
     "discriminative": {"labels", "converged"},
 }
 _MODELS = {
@@ -50,12 +52,13 @@ _MODELS = {
     "joint": MaxDiscClassifier,
     "weighed": MaxDiscClassifier,
     "averaged": MaxDiscClassifier,
+    "mixed": MaxDiscClassifier,
     "vectorizer": TermFrequencyVectorizer,
     "scaler": CountScaler,
     "discriminative": DiscriminativeMaxEnt,
 }
 #: The first format that has a kind of model, where that is not 1.
-_SINCE = {"joint": 2, "weighed": 2, "averaged": 2, "discriminative": 2, "scaler": 2}
+_SINCE = {"joint": 2, "weighed": 2, "averaged": 2, "discriminative": 2, "scaler": 2, "mixed": 3}
 #: Rows with more features are none that anyone has.
 _MOST_FEATURES = 2**31
 
@@ -219,34 +222,31 @@ class Shelf:
         return model
 
     def _classifier(self, model: MaxDiscClassifier, fitted: Node) -> MaxDiscClassifier:
+        if "families" in fitted:
+            return self._mixed(model, fitted)
         # It is only asked whether the value is one, so an abstract class will do.
-        family = self._known(fitted["family"], Family, "family")  # type: ignore[type-abstract]  # any subclass will do
-        smoothing = self._known(fitted["smoothing"], Smoothing, "smoothing")
-        divergence = decoded(fitted["divergence"], self.functions)
-        if not callable(divergence):
-            raise ModelFileError(f"its divergence is {short(divergence)}, which is none.")
+        family = self.known(fitted["family"], Family, "family")  # type: ignore[type-abstract]  # any subclass will do
+        smoothing = self.known(fitted["smoothing"], Smoothing, "smoothing")
+        divergence = self._divergence(fitted["divergence"])
         self.lengths["L"] = family.n_statistics
         classes = self.labels(fitted["labels"])
-        ranking = self._value(FeatureRanking, "ranking")
+        ranking = self.value(FeatureRanking, "ranking")
         joint = self._joint(fitted.get("joint"), family)
         decision: LinearDecision | JointDecision | AveragedDecision
         evidence: Evidence | AveragedEvidence | None = None
         if joint is None:
-            decision = self._value(LinearDecision, "decision", family=family)
+            decision = self.value(LinearDecision, "decision", family=family)
             if "evidence" in fitted:
                 evidence = self._evidence(fitted["evidence"])
         elif "average" in fitted:
             decision, evidence = self._average(fitted["average"])
         else:
-            decision = self._value(JointDecision, "decision")
-        class_prior = self._array("class_prior", Field("C"))
-        prior = self._array("prior", Field("C", optional=True))
-        path = moments = None
-        if fitted["path"] is not None:
-            tried = self._known(fitted["path"], Smoothing, "smoothing")
-            path = self._value(SelectionPath, "path", smoothing=tried)
-        if self._known(fitted["moments"], bool, "word on moments"):
-            moments = self._value(ClassMoments, "moments")
+            decision = self.value(JointDecision, "decision")
+        class_prior = self.array("class_prior", Field("C"))
+        prior = self.array("prior", Field("C", optional=True))
+        path, moments = self._path(fitted["path"]), None
+        if self.known(fitted["moments"], bool, "word on moments"):
+            moments = self.value(ClassMoments, "moments")
         require_sound(ranking, decision, class_prior, prior, path, moments)
         self._name_features(model)
         choice = Choice(smoothing, self.lengths["K"], path)
@@ -255,9 +255,41 @@ class Shelf:
             family, classes, class_prior, settings, choice, self.lengths["D"], moments, made, joint, evidence
         )
 
+    def _mixed(self, model: MaxDiscClassifier, fitted: Node) -> MaxDiscClassifier:
+        smoothing = self.known(fitted["smoothing"], Smoothing, "smoothing")
+        divergence, classes = self._divergence(fitted["divergence"]), self.labels(fitted["labels"])
+        ranking = self.value(FeatureRanking, "ranking")
+        schema = schema_of(self, fitted["families"])
+        decision = decision_of(self, schema)
+        evidence = None if fitted["evidence"] is None else self._evidence(fitted["evidence"])
+        class_prior = self.array("class_prior", Field("C"))
+        prior = self.array("prior", Field("C", optional=True))
+        path, moments = self._path(fitted["path"]), None
+        if self.known(fitted["moments"], bool, "word on moments"):
+            moments = moments_of(self, schema, len(classes))
+        require_sound(ranking, decision, class_prior, prior, path, moments)
+        self._name_features(model)
+        choice = Choice(smoothing, self.lengths["K"], path)
+        settings, made = (prior, divergence), (ranking, decision)
+        model._schema = schema
+        given = (schema.columns, classes, class_prior, settings, choice, self.lengths["D"], moments, made)
+        return model._set(*given, evidence=evidence)
+
+    def _divergence(self, node: Any) -> Divergence:
+        divergence = decoded(node, self.functions)
+        if not callable(divergence):
+            raise ModelFileError(f"its divergence is {short(divergence)}, which is none.")
+        return cast(Divergence, divergence)
+
+    def _path(self, node: Any) -> SelectionPath | None:
+        if node is None:
+            return None
+        tried = self.known(node, Smoothing, "smoothing")
+        return self.value(SelectionPath, "path", smoothing=tried)
+
     def _evidence(self, node: Any) -> Evidence:
         require_figures(node)
-        evidence = self._value(Evidence, "evidence", **node)
+        evidence = self.value(Evidence, "evidence", **node)
         columns = np.empty(0, dtype=np.intp) if evidence.columns is None else evidence.columns
         sound = (
             (evidence.columns is None) == (evidence.correction is None)
@@ -289,11 +321,11 @@ class Shelf:
         def own() -> Shelf:
             return replace(self, lengths={"C": self.lengths["C"]})
 
-        forms = tuple(own()._value(LinearForm, f"form{f}") for f in range(count))
-        density, trust = own()._value(JointDecision, "density"), floats.pop("trust")
+        forms = tuple(own().value(LinearForm, f"form{f}") for f in range(count))
+        density, trust = own().value(JointDecision, "density"), floats.pop("trust")
         members = tuple(self.strings("members"))
         self.lengths["M"] = len(members)
-        evidence = self._value(AveragedEvidence, "evidence", members=members, **floats)
+        evidence = self.value(AveragedEvidence, "evidence", members=members, **floats)
         sound = (
             np.isfinite([trust, *floats.values()]).all()
             and trust > 0
@@ -307,23 +339,23 @@ class Shelf:
         )
         if not sound:
             raise ModelFileError("the weights of its average are none.")
-        decision = self._value(AveragedDecision, "decision", forms=forms, density=density, trust=trust)
+        decision = self.value(AveragedDecision, "decision", forms=forms, density=density, trust=trust)
         return decision, evidence
 
     def _joint(self, node: Any, family: Family) -> Joint | None:
         if node is None:
             return None
-        joint = self._known(node, Joint, "joint density")
+        joint = self.known(node, Joint, "joint density")
         if not joint.settled or family.name != "gaussian":
             raise ModelFileError(f"its joint density is {short(joint)}, which is none.")
         return joint
 
     def _discriminative(self, model: DiscriminativeMaxEnt, fitted: Node) -> DiscriminativeMaxEnt:
-        classes, converged = self.labels(fitted["labels"]), self._known(fitted["converged"], bool, "word")
+        classes, converged = self.labels(fitted["labels"]), self.known(fitted["converged"], bool, "word")
         # Two classes share one row of coefficients.
         self.lengths["B"] = len(classes) if len(classes) > 2 else 1
         learnt = {
-            key: self._array(key.rstrip("_"), spec) for key, spec in FIELDS[DiscriminativeMaxEnt].items()
+            key: self.array(key.rstrip("_"), spec) for key, spec in FIELDS[DiscriminativeMaxEnt].items()
         }
         if len(classes) < 2 or 0 in (self.lengths["D"], self.lengths["I"]):
             raise ModelFileError("it has fewer than two classes, no features, or no value of its objective.")
@@ -377,11 +409,11 @@ class Shelf:
         """How many entries a tensor has along its last axis."""
         return int(self._pop(name).shape[-1])
 
-    def _value(self, kind: type[Value], name: str, **others: Any) -> Value:
-        arrays = {key: self._array(f"{name}.{key}", spec) for key, spec in FIELDS[kind].items()}
+    def value(self, kind: type[Value], name: str, **others: Any) -> Value:
+        arrays = {key: self.array(f"{name}.{key}", spec) for key, spec in FIELDS[kind].items()}
         return kind(**arrays, **others)
 
-    def _array(self, name: str, spec: Field) -> Any:
+    def array(self, name: str, spec: Field) -> Any:
         """A tensor of the type and shape it must have; None for an optional one that is not there."""
         if spec.optional and self.prefix + name not in self.tensors:
             return None
@@ -397,7 +429,7 @@ class Shelf:
             raise ModelFileError(f"{name} has a NaN or an infinity.")
         return tensor.astype(np.intp, copy=False) if tensor.dtype.kind == "i" else tensor
 
-    def _known(self, node: Any, kind: type[Value], what: str) -> Value:
+    def known(self, node: Any, kind: type[Value], what: str) -> Value:
         """A value from the document, of the type it must have."""
         value = decoded(node, self.functions)
         if not isinstance(value, kind):

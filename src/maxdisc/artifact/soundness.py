@@ -7,10 +7,12 @@ import numpy as np
 from maxdisc.artifact.container import ModelFileError
 from maxdisc.artifact.parts import Array
 from maxdisc.averaging import AveragedDecision
+from maxdisc.columns import AnyMoments
 from maxdisc.decision import LinearDecision
 from maxdisc.divergences import FeatureRanking
 from maxdisc.joint import JointDecision
 from maxdisc.matrices import blocks
+from maxdisc.mixed import MixedDecision
 from maxdisc.moments import ClassMoments
 from maxdisc.selection import SelectionPath
 from maxdisc.threads import in_threads
@@ -18,11 +20,11 @@ from maxdisc.threads import in_threads
 
 def require_sound(
     ranking: FeatureRanking,
-    decision: LinearDecision | JointDecision | AveragedDecision,
+    decision: LinearDecision | MixedDecision | JointDecision | AveragedDecision,
     class_prior: Array,
     prior: Array | None,
     path: SelectionPath | None,
-    moments: ClassMoments | None,
+    moments: AnyMoments | None,
 ) -> None:
     """Raise :class:`ModelFileError` for finite arrays of the right shapes that are no model."""
     n_features, size = len(ranking.scores), len(decision.columns)
@@ -35,9 +37,10 @@ def require_sound(
             and np.allclose(np.exp(decision.log_prior), class_prior, rtol=1e-6, atol=1e-300)
             and (prior is None or _is_distribution(prior)),
             "its average is none": not isinstance(decision, AveragedDecision) or _is_average(decision),
-            "its densities do not integrate to 1": _is_normalised(decision),
+            "its densities do not integrate to 1": isinstance(decision, MixedDecision)
+            or is_normalised(decision),
             "its path of accuracies is none": path is None or _is_path(path, n_features),
-            "its moments are none": moments is None or _are_moments(moments),
+            "its moments are none": not isinstance(moments, ClassMoments) or _are_moments(moments),
         }
     for complaint, holds in laws.items():
         if not holds:
@@ -54,7 +57,7 @@ def _is_distribution(values: Array) -> bool:
     return bool((values >= 0).all() and abs(values.sum() - 1) < 1e-8)
 
 
-def _is_normalised(decision: LinearDecision | JointDecision | AveragedDecision) -> bool:
+def is_normalised(decision: LinearDecision | JointDecision | AveragedDecision) -> bool:
     """Whether baselines are the log-partitions of the weights, which must then be natural parameters.
 
     Only of families that translate are weights ever read as natural parameters again; of the others any

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from maxdisc.artifact.container import ModelFileError, short
 from maxdisc.divergences import DIVERGENCES
-from maxdisc.families import FAMILIES, Family, NumericFamily
+from maxdisc.families import FAMILIES, Categorical, Family, NumericFamily
 from maxdisc.functions import FUNCTIONS, spelled
 from maxdisc.joint import Joint
 from maxdisc.smoothing import Smoothing
@@ -25,6 +25,10 @@ from maxdisc.support import Support
 MOST_CHARACTERS = 2**20
 # Lists in lists: far more than any parameter has, and far fewer than exhaust the stack of who prints them.
 DEEPEST = 32
+
+
+#: Categories are a family of columns, which stands in no list of families of numbers.
+_FAMILIES: dict[str, Family] = {**FAMILIES, "categorical": Categorical()}
 
 
 def encoded(value: Any, functions: Mapping[str, Any], what: str, depth: int = DEEPEST) -> Any:
@@ -58,7 +62,7 @@ def encoded(value: Any, functions: Mapping[str, Any], what: str, depth: int = DE
         return {"smoothing": [float(value.amount), value.target]}
     if isinstance(value, Joint):
         return {"joint": [value.covariance, value.shrinkage, value.search, value.transform]}
-    for key, named in (("family", FAMILIES), ("divergence", DIVERGENCES), ("function", functions)):
+    for key, named in (("family", _FAMILIES), ("divergence", DIVERGENCES), ("function", functions)):
         for name, known in named.items():
             if known is value or (isinstance(value, Family) and known == value):
                 return {key: name}
@@ -208,7 +212,7 @@ _KINDS: dict[str, Callable[[Any], Any]] = {
     "joint": _listed(_joint),
     "numeric": _listed(_numeric),
     "call": _listed(_call),
-    "family": FAMILIES.__getitem__,
+    "family": _FAMILIES.__getitem__,
     "divergence": DIVERGENCES.__getitem__,
     "tuple": _listed(tuple),
     "set": _listed(frozenset),
