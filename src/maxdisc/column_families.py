@@ -85,9 +85,7 @@ def settled_schema(
     for one, some in asked:
         if not is_categorical(one) and (some & words).any():
             where = column_name(int(np.argmax(some & words)), names)
-            raise ValueError(
-                f"{where} holds text, which the {one.name} family cannot have: use 'categorical'."
-            )
+            raise ValueError(f"{where} holds text: its family is 'categorical', not {one.name!r}.")
     settled |= words
     found: list[tuple[Family, Integers]] = [(one, np.flatnonzero(some)) for one, some in asked]
     left = np.flatnonzero(~settled)

@@ -14,11 +14,12 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import binom
 
 from maxdisc.densities import ClassDensities
 from maxdisc.divergences import Divergence, checked_scores, jeffreys, jensen_shannon, js_gm, kl, rao
 from maxdisc.families import Categorical, Family
-from maxdisc.matrices import Floats, Integers
+from maxdisc.matrices import Floats, Integers, blocks
 from maxdisc.moments import ClassMoments
 from maxdisc.smoothing import Smoothing
 from maxdisc.tables import Table
@@ -67,15 +68,6 @@ class Block:
         widths = np.diff(np.r_[self.starts, len(self.columns)])
         observed = of_column[:, self.group]
         return replace(moments, observed=observed, nonzero=(of_column.sum(axis=0) / widths)[self.group])
-
-    def n_free(self, moments: ClassMoments) -> Floats:
-        """How many parameters a class has for each cell: statistics, or one less than levels for a column."""
-        if not self.has_levels:
-            return np.full(len(self.columns), float(self.family.n_statistics))
-        seen = (moments.sums[0].sum(axis=0) > 0).astype(np.float64)
-        first = np.zeros(len(self.columns))
-        first[self.starts] = 1.0
-        return seen - first
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,3 +229,69 @@ _OF_LEVELS: dict[Divergence, Callable[[ClassDensities], Floats]] = {
 }
 #: What N times a divergence of equal densities is on average, for each parameter and class but one.
 NULL_SHARE: dict[Divergence, float] = {js_gm: 1.0, rao: 1.0, jensen_shannon: 0.5}
+#: Levels in more rows than this are as normal as sums get.
+FEW_ROWS = 64
+
+
+def chance(block: Block, moments: ClassMoments, smoothing: Smoothing, divergence: Divergence) -> Floats:
+    """What each cell would add to the divergence of its column on average if all classes were alike.
+
+    Densities with more parameters look farther apart where they are not, so columns of different families
+    are compared by what they have beyond this: for each parameter and each class but one, 1/N. Rare levels
+    have more, as logs of small counts are far apart; for them it is summed over all counts that could be.
+
+    Parameters
+    ----------
+    block : Block
+        The columns.
+    moments : ClassMoments
+        Of the block.
+    smoothing : Smoothing
+        As in the scores.
+    divergence : callable
+        For those that are not "js_gm", "jensen_shannon" or "rao" nothing is known, and 0 returned.
+
+    Returns
+    -------
+    ndarray of shape (E,)
+        In nats.
+    """
+    share = NULL_SHARE.get(divergence, 0.0)
+    # A model file keeps the weights of classes alone.
+    n_rows = max(moments.n_rows or float(moments.weight.sum()), 1.0)
+    each = share * max(int((moments.weight > 0).sum()) - 1, 0) / n_rows
+    if not block.has_levels or not share:
+        return np.full(len(block.columns), each * block.family.n_statistics)
+    counts, cells = np.rint(moments.sums[0].sum(axis=0)), moments.cells.sum(axis=0)
+    common = counts / np.where(cells > 0, cells, 1.0)
+    out = each * (1 - common)
+    rare = np.flatnonzero((counts > 0) & (counts <= FEW_ROWS))
+    if not len(rare):
+        return out
+    # Levels of one column that are as frequent are alike.
+    _, first, which = np.unique(
+        block.group[rare] * (FEW_ROWS + 1) + counts[rare].astype(np.intp),
+        return_index=True,
+        return_inverse=True,
+    )
+    table = np.empty(len(first))
+    for some in blocks(len(first), (FEW_ROWS + 1) * moments.n_classes):
+        table[some] = _rare_chance(moments.select(rare[first[some]]), smoothing, divergence)
+    out[rare] = table[which] * cells[rare] / max(float(moments.weight.sum()), 1e-300)
+    return out
+
+
+def _rare_chance(moments: ClassMoments, smoothing: Smoothing, divergence: Divergence) -> Floats:
+    """The mean term of levels whose rows are dealt to the classes by chance, shape (E,)."""
+    cells = np.broadcast_to(moments.cells, moments.sums.shape[1:])
+    shares = cells / cells.sum(axis=0)
+    counts = np.arange(FEW_ROWS + 1)[:, None, None]
+    pmf = binom.pmf(counts, np.rint(moments.sums[0].sum(axis=0)), shares)
+    pseudo = smoothing.pseudo_rows(moments, moments.sums, None)
+    p = (counts + pseudo.number * pseudo.mean[0]) / np.maximum(cells + pseudo.number, 1e-300)
+    mixture = (shares * (pmf * p).sum(axis=0)).sum(axis=0)
+    if divergence is rao:
+        return np.asarray((shares * (pmf * p**2).sum(axis=0)).sum(axis=0) / mixture - mixture)
+    log_p = np.log(np.maximum(p, 1e-300))
+    against = (pmf * log_p).sum(axis=0) if divergence is js_gm else np.log(mixture)
+    return np.asarray((shares * ((pmf * p * log_p).sum(axis=0) - mixture * against)).sum(axis=0))

@@ -240,7 +240,8 @@ def _put_together(
     numbers_[:, plain] = values
     if objects is None or others is None or not len(others):
         return Cells(kinds, numbers_, np.empty((len(values), 0), dtype=object), np.empty(0, dtype=np.intp))
-    bits = np.asarray(np.frompyfunc(_bits, 1, 1)(objects), dtype=np.int8).reshape(objects.shape)
+    with np.errstate(invalid="ignore"):  # to compare NaN is enough for numpy to speak up
+        bits = np.asarray(np.frompyfunc(_bits, 1, 1)(objects), dtype=np.int8).reshape(objects.shape)
     held = np.bitwise_or.reduce(bits, axis=0)
     is_category = np.isin(others, [] if declared is None else declared)
     _require_one_kind(held, is_category, objects, bits, others, names)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from maxdisc.columns import NULL_SHARE, Block, Columns, MixedMoments, cell_scores
+from maxdisc.columns import Block, Columns, MixedMoments, cell_scores, chance
 from maxdisc.decision import LinearDecision, Reorder, ranked_decision, scored_decision
 from maxdisc.densities import class_prior
 from maxdisc.divergences import Divergence, FeatureRanking
@@ -199,23 +199,19 @@ def _ranked_columns(
     compared by what is left.
     """
     n_columns = moments.n_features
-    scores, chance = np.zeros(n_columns), np.zeros(n_columns)
+    scores, by_chance = np.zeros(n_columns), np.zeros(n_columns)
     solved, adjusted = np.ones(n_columns, dtype=np.bool_), np.zeros(n_columns, dtype=np.bool_)
-    present = max(int((moments.weight > 0).sum()) - 1, 0)
-    share = (
-        NULL_SHARE.get(divergence, 0.0) * present / max(moments.n_rows or float(moments.weight.sum()), 1.0)
-    )
     given = class_prior(moments, prior)
     decisions: list[tuple[Block, LinearDecision]] = []
     for block, part in zip(columns.blocks, moments.parts, strict=True):
         score = cell_scores(block, divergence)
         found, decision = scored_decision(block.family, part, smoothing, score, given)
         np.add.at(scores, block.columns, found.scores)
-        np.add.at(chance, block.columns, share * block.n_free(part))
+        np.add.at(by_chance, block.columns, chance(block, part, smoothing, divergence))
         solved[block.columns[found.unsolved]] = False
         adjusted[block.columns[found.adjusted]] = True
         decisions.append((block, replace(decision, log_prior=np.zeros(moments.n_classes))))
-    apart = np.where(scores > 0, scores - chance, -np.inf)
+    apart = np.where(scores > 0, scores - by_chance, -np.inf)
     lowest = min(float(apart[np.isfinite(apart)].min(initial=0.0)), 0.0)
     order = FeatureRanking.of(np.where(np.isfinite(apart), apart - lowest, 0.0)).order
     ranking = replace(FeatureRanking.of(np.maximum(apart, 0.0), solved, adjusted), order=order)

@@ -145,8 +145,8 @@ def require_numbers(X: Any) -> None:
             values = np.asarray(X[name])
             if values.dtype.kind not in "fiub" and any(isinstance(v, str) for v in values[:1000]):
                 raise ValueError(
-                    f"column {str(name)!r} holds text, such as {values[0]!r}: use family='auto' for "
-                    "categories, scikit-learn's CountVectorizer for documents, or drop it."
+                    f"column {str(name)!r} holds text, such as {values[0]!r}: drop it, or count its words "
+                    "with scikit-learn's CountVectorizer; categories are for fit with family='auto'."
                 )
     raise ValueError(
         "X holds text: turn documents into word counts first, with scikit-learn's CountVectorizer."

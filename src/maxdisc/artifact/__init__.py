@@ -217,11 +217,11 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     dict
         ``format``, ``maxdisc`` (the version that wrote it), ``about``, ``kind`` ("classifier", "weighed",
         "joint", "averaged", "mixed", "vectorizer", "scaler", "discriminative" or "pipeline"), ``bytes``,
-        ``tensors`` (dtype, shape and bytes by name) and ``steps``: one dict for each step of a pipeline, or just one,
-        with ``name`` (None outside a pipeline), ``kind``, ``parameters`` (as stored) and, for a classifier,
-        ``classes``, ``n_features``, ``n_selected``, ``moments`` (whether ``partial_fit`` can go on) and, if
-        its evidence is weighed, ``evidence``: ``log_loss``, ``accuracy``, ``n_rows`` and ``ridge``, the
-        ``edges`` and ``weights`` of its bands, and how many features are ``corrected``.
+        ``tensors`` (dtype, shape and bytes by name) and ``steps``: one dict for each step of a pipeline, or
+        just one, with ``name`` (None outside a pipeline), ``kind``, ``parameters`` (as stored) and, for a
+        classifier, ``classes``, ``n_features``, ``n_selected``, ``moments`` (whether ``partial_fit`` can go
+        on) and, if its evidence is weighed, ``evidence``: ``log_loss``, ``accuracy``, ``n_rows`` and
+        ``ridge``, the ``edges`` and ``weights`` of its bands, and how many features are ``corrected``.
 
     Examples
     --------
