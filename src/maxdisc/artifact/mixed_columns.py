@@ -12,10 +12,10 @@ import numpy as np
 from maxdisc.artifact.container import ModelFileError, short
 from maxdisc.artifact.parts import FIELDS, Array, Field
 from maxdisc.artifact.soundness import is_normalised
-from maxdisc.columns import MixedMoments
+from maxdisc.columns import Block, MixedMoments
 from maxdisc.decision import LinearDecision
 from maxdisc.families import Family
-from maxdisc.frames import EMPTY, Levels
+from maxdisc.frames import EMPTY, WORD, Levels
 from maxdisc.mixed import BlockDecision, MixedDecision
 from maxdisc.moments import ClassMoments
 from maxdisc.schema import Schema, plain_family
@@ -44,10 +44,12 @@ def put_blocks(
     put("decision.columns", decision.columns)
     put("decision.log_prior", decision.log_prior)
     for place, part in enumerate(decision.parts):
-        put(f"block{place}.places", part.places)
-        for field in FIELDS[LinearDecision]:
+        # Of a block of which no column is kept nothing is written: no tensor may be empty.
+        for field in FIELDS[LinearDecision] if len(part.places) else ():
             if field != "log_prior":
                 put(f"block{place}.{field}", getattr(part.decision, field))
+        if len(part.places):
+            put(f"block{place}.places", part.places)
     for place, sums in enumerate([] if moments is None else moments.parts):
         for field in FIELDS[ClassMoments]:
             if getattr(sums, field) is not None:
@@ -80,6 +82,7 @@ def schema_of(shelf: Shelf, node: Any) -> Schema:
         and (len(keys) == 0) == (len(words) == 0)
         and (keys >= 0).all()
         and np.isin(levels.columns, categories).all()
+        and np.isin(np.flatnonzero(kinds == WORD), categories).all()
         and ((informative >= 0) & (informative < n_columns)).all()
     )
     schema = Schema(
@@ -102,6 +105,9 @@ def decision_of(shelf: Shelf, schema: Schema) -> MixedDecision:
     parts = []
     for place, block in enumerate(schema.columns.blocks):
         own = replace(shelf, lengths={"C": n_classes, "L": block.family.n_statistics})
+        if not shelf.has(f"block{place}.columns"):
+            parts.append(_silent(block, n_classes))
+            continue
         arrays = {
             name: own.array(f"block{place}.{name}", field)
             for name, field in FIELDS[LinearDecision].items()
@@ -114,11 +120,21 @@ def decision_of(shelf: Shelf, schema: Schema) -> MixedDecision:
         known = ((columns >= 0) & (columns < len(schema.kinds))).all()
         if not (inside and kept and known and np.array_equal(block.columns[cells], columns[places])):
             raise ModelFileError("the blocks of its decision do not fit its columns.")
-        whole = np.isin(block.columns, columns).sum() == len(cells)
-        if not whole or not is_normalised(decision):
+        if not is_normalised(decision):
             raise ModelFileError("the blocks of its decision are none.")
         parts.append(BlockDecision(decision, places, block.has_levels))
+    for block, part in zip(schema.columns.blocks, parts, strict=True):
+        if np.isin(block.columns, columns).sum() != len(part.places):
+            raise ModelFileError("the blocks of its decision do not have all cells of its columns.")
     return MixedDecision(columns, parts, log_prior)
+
+
+def _silent(block: Block, n_classes: int) -> BlockDecision:
+    """The decision of a block of which no column is kept."""
+    none = np.empty(0, dtype=np.intp)
+    weights, prior = np.empty((block.family.n_statistics, n_classes, 0)), np.zeros(n_classes)
+    decision = LinearDecision(block.family, none, np.empty(0), weights, np.empty((n_classes, 0)), prior)
+    return BlockDecision(decision, none, block.has_levels)
 
 
 def moments_of(shelf: Shelf, schema: Schema, n_classes: int) -> MixedMoments:

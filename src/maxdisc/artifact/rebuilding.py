@@ -91,7 +91,7 @@ def steps_of(node: Any) -> list[Step]:
 
 def oldest_format(node: Any) -> int:
     """The first format that can hold the model of a document."""
-    kinds = max(2 if _needs_2(step) else _SINCE.get(step.kind, 1) for step in steps_of(node))
+    kinds = max(max(1 + _needs_2(step), _SINCE.get(step.kind, 1)) for step in steps_of(node))
     return max(kinds, format_of(node))
 
 
