@@ -13,7 +13,7 @@ from scipy.special import log_softmax
 from sklearn.compose import make_column_selector
 from sklearn.naive_bayes import CategoricalNB
 
-from maxdisc import MaxDiscClassifier
+from maxdisc import MaxDiscClassifier, MaxDiscSearchCV
 from maxdisc.columns import Block, Columns, cell_scores, chance
 from maxdisc.counting import class_moments
 from maxdisc.densities import estimate
@@ -351,6 +351,42 @@ def test_a_column_of_nothing_is_named():
     for empty in (np.nan, None):
         with pytest.raises(ValueError, match="all cells of column 'income' are missing: drop the column"):
             MaxDiscClassifier().fit(frame.assign(income=empty), y)
+
+
+def test_a_column_of_which_a_class_has_no_cell_is_named():
+    frame, y = table()
+    frame.loc[y == "b", "income"] = np.nan
+    with pytest.warns(UserWarning, match="all cells of column 'income' are missing in class 'b': what"):
+        model = MaxDiscClassifier(**RAW).fit(frame, y)
+    assert np.isfinite(model.predict_log_proba(frame)).all()
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+def test_infinite_numbers_are_named(value):
+    frame, y = table()
+    frame.loc[3, "income"] = value
+    with pytest.raises(ValueError, match=r"column 'income' has -?inf in row 3: use finite numbers"):
+        MaxDiscClassifier().fit(frame, y)
+
+
+def test_numbers_too_large_for_a_square_are_named():
+    frame, y = table()
+    with pytest.raises(ValueError, match="column 'noise'"):
+        MaxDiscClassifier().fit(frame.assign(noise=frame["noise"] * 1e200), y)
+
+
+def test_a_search_among_models_of_frames():
+    frame, y = table()
+    search = MaxDiscSearchCV(cv=3).fit(frame, y)
+    assert search.cv_results_["params"] == [{"evidence": "calibrated"}]
+    frame, y = table(gaps=0.1)
+    search = MaxDiscSearchCV(cv=3).fit(frame, y)
+    assert len(search.cv_results_["params"]) == 2
+    assert search.predict(frame).shape == y.shape
+    numbers = frame[["weight", "visits", "income"]]
+    search = MaxDiscSearchCV(cv=3).fit(numbers, y)
+    assert len(search.cv_results_["params"]) == 3
+    assert search.predict_proba(numbers).shape == (240, 3)
 
 
 def test_what_mixed_columns_cannot_have_is_said():

@@ -58,7 +58,7 @@ from maxdisc.parameters import (
 )
 from maxdisc.redundancy import Overlap, Redundancy
 from maxdisc.rows import ArrayRows, BatchRows, Folds, HashFolds, Rows
-from maxdisc.schema import Schema, plain_family
+from maxdisc.schema import Schema, first_unobserved, plain_family
 from maxdisc.selection import Choice, FoldModels, Rule, SelectionPath, choose, size_grid
 from maxdisc.smoothing import Smoothing
 from maxdisc.sparse_folds import SparseFoldModels, suits
@@ -276,7 +276,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             plans = fold_plans(self.cv, X, labels, groups, self.random_state, kept)
         X, labels, weights = _with_weight(X, labels, weights)
         if isinstance(X, Cells):
-            X = self._settle_columns(X, (codes, len(classes), weights))
+            cells, X = X, self._settle_columns(X, (codes, len(classes), weights))
+            self._mention_unobserved(cells, codes, classes)
         rows = ArrayRows(X, codes, len(classes), weights, self._names)
         return self._learn(rows, plans, classes)
 
@@ -838,6 +839,19 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         given = (self._names, self.family, self.categorical_features, informative)
         self._schema = settled_schema(frame, cells, *given, rows)
         return self._encoded(cells)
+
+    def _mention_unobserved(self, cells: Cells, codes: Integers, classes: npt.NDArray[np.generic]) -> None:
+        found = first_unobserved(cells, codes, len(classes))
+        if found is None:
+            return
+        label, column, count = found
+        others = f" (and {count - 1} more such columns)" if count > 1 else ""
+        warnings.warn(
+            f"all cells of {column_name(column, self._names)} are missing in class "
+            f"{classes.tolist()[label]!r}{others}: what the other classes have is taken for it.",
+            UserWarning,
+            stacklevel=5,
+        )
 
     def _extended(self, cells: Cells, known: Schema) -> Matrix:
         """The matrices of a further batch, whose levels may be new."""

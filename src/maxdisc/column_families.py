@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.families import FAMILIES, Bernoulli, Categorical, Family, find_family
+from maxdisc.families import Bernoulli, Categorical, Family, find_family
 from maxdisc.family_choice import chosen_families, families_of_types
-from maxdisc.frames import BOOLEAN, EMPTY, NUMBER, WORD, Cells, is_frame
+from maxdisc.frames import BOOLEAN, NUMBER, WORD, Cells, is_frame
 from maxdisc.matrices import Booleans, Floats, Integers, column_name, is_sparse
-from maxdisc.schema import Schema, require_observed
+from maxdisc.schema import Schema, require_numbers_or_gaps
 
 
 def is_categorical(family: Any) -> bool:
@@ -70,8 +70,8 @@ def settled_schema(
     """
     n_columns = len(cells.kinds)
     categories = _picked(categorical_features, X, names, n_columns, "categorical_features")
-    if (cells.kinds[categories] == EMPTY).any() or rows is not None:
-        require_observed(cells, names)
+    if rows is not None:
+        require_numbers_or_gaps(cells, names)
     asked: list[tuple[Any, Booleans]] = [(Categorical(), categories)]
     settled = categories.copy()
     pairs = family.items() if isinstance(family, Mapping) else [(slice(None), family)]
@@ -134,8 +134,3 @@ def _picked(selector: Any, X: Any, names: npt.ArrayLike | None, n_columns: int, 
             raise ValueError(f"{what} names a column {one!r} that X does not have ({shown}).")
         out[at] = True
     return out
-
-
-def family_names() -> list[str]:
-    """The names that a column's family may have."""
-    return [*FAMILIES, "categorical"]

@@ -133,6 +133,7 @@ def _sample(codes: Integers, most: int) -> Integers:
     return np.sort(order)
 
 
+@np.errstate(all="ignore")  # a family under which numbers overflow is not taken
 def _told(
     family: Family, values: Floats, codes: Integers, n_classes: int, weights: Floats, folds: Integers
 ) -> Floats:

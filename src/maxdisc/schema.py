@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from maxdisc.columns import Block, Columns, MixedMoments
 from maxdisc.families import Bernoulli, Categorical, Family
-from maxdisc.frames import EMPTY, NUMBER, WORD, Cells, Kinds, Levels
-from maxdisc.matrices import Booleans, Floats, Integers, column_name
+from maxdisc.frames import EMPTY, WORD, Cells, Kinds, Levels
+from maxdisc.matrices import Floats, Integers, column_name
 from maxdisc.moments import ClassMoments
 from maxdisc.tables import Table
 
@@ -160,8 +160,15 @@ def plain_family(schema: Schema) -> Family | None:
     return schema.families[0][0] if alone else None
 
 
-def require_observed(cells: Cells, names: npt.ArrayLike | None) -> None:
-    """Raise ``ValueError``, naming the first, for columns without a single cell."""
+def require_numbers_or_gaps(cells: Cells, names: npt.ArrayLike | None) -> None:
+    """Raise ``ValueError``, naming the column, for numbers that are infinite and columns without a cell."""
+    infinite = np.isinf(cells.numbers)
+    if infinite.any():
+        row, column = np.argwhere(infinite)[0]
+        raise ValueError(
+            f"{column_name(int(column), names)} has {cells.numbers[row, column]} in row {row}: use finite "
+            "numbers, or leave the cell empty (Input X contains infinity)."
+        )
     empty = np.asarray(cells.missing().all(axis=0))
     if len(cells.numbers) and empty.any():
         more = int(empty.sum()) - 1
@@ -170,6 +177,15 @@ def require_observed(cells: Cells, names: npt.ArrayLike | None) -> None:
         raise ValueError(f"all cells of {where} are missing{others}: drop the column.")
 
 
-def is_number(kinds: Kinds) -> Booleans:
-    """Which columns hold numbers, rather than truth values or words."""
-    return kinds == NUMBER
+def first_unobserved(cells: Cells, codes: Integers, n_classes: int) -> tuple[int, int, int] | None:
+    """A class and a column that have no cell in common, and how many such pairs there are; None if none."""
+    missing = cells.missing()
+    if not missing.any():
+        return None
+    members = np.zeros((n_classes, len(codes)))
+    members[codes, np.arange(len(codes))] = 1.0
+    none = (members @ ~missing == 0) & (members.sum(axis=1) > 0)[:, None]
+    if not none.any():
+        return None
+    label, column = np.argwhere(none)[0]
+    return int(label), int(column), int(none.sum())

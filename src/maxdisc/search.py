@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from maxdisc.classifier import MaxDiscClassifier
+from maxdisc.frames import WORD, cells_of, is_frame
 from maxdisc.matrices import Floats, Matrix, canonical, is_sparse
 from maxdisc.parameters import require_labels
 from maxdisc.scaling import CountScaler
@@ -35,6 +36,17 @@ FOR_TABLES: tuple[dict[str, Any], ...] = (
 #: ... and where they have more features than rows: what features share then counts most, and so few rows
 #: cannot tell reliably where it may be left out of account.
 FOR_WIDE_TABLES: tuple[dict[str, Any], ...] = ({"structure": "joint", "evidence": "refined"},)
+#: Frames of numbers may have a family for each column as well.
+FOR_FRAMES: tuple[dict[str, Any], ...] = (
+    {"evidence": "calibrated"},
+    {"family": "gaussian", "evidence": "refined"},
+    {"structure": "joint", "evidence": "refined"},
+)
+#: ... and those with categories must. That cells are missing may tell something.
+FOR_MIXED_FRAMES: tuple[dict[str, Any], ...] = (
+    {"evidence": "calibrated"},
+    {"evidence": "calibrated", "missing": "informative"},
+)
 #: A simpler model is taken if its log-loss is at most this share higher.
 TIE = 0.005
 
@@ -53,7 +65,8 @@ class MaxDiscSearchCV(TransformerMixin, ClassifierMixin, BaseEstimator):
         Parameters of :class:`MaxDiscClassifier`, and ``scale`` for counts: see
         :class:`maxdisc.scaling.CountScaler`. "auto" tries two models of counts for documents and for sparse
         data that are not negative; for tables, independent and joint densities, or joint ones alone where
-        there are more features than rows. List simple ones first.
+        there are more features than rows; for frames also a family for each column, alone if some are
+        categories. List simple ones first.
     vectorizer : TermFrequencyVectorizer, optional
         How the words of documents are counted; its ``scale`` does not matter.
     cv : int, splitter, iterable of splits, "holdout" or "hash", default=5
@@ -189,11 +202,7 @@ class MaxDiscSearchCV(TransformerMixin, ClassifierMixin, BaseEstimator):
         if isinstance(given, str):
             if given != "auto":
                 raise ValueError(f"candidates must be 'auto' or a list of parameters, got {given!r}.")
-            counts = text or (is_sparse(X) and (X.nnz == 0 or X.data.min() >= 0))
-            # Rows may be lists; what is no table at all is told by the classifier.
-            shape = getattr(X, "shape", None) or np.asarray(X).shape
-            wide = len(shape) == 2 and shape[1] > shape[0]
-            given = FOR_TEXT if counts else FOR_WIDE_TABLES if wide else FOR_TABLES
+            given = _usual(X, text)
         if not isinstance(given, Sequence) or not all(isinstance(c, Mapping) for c in given):
             raise ValueError(f"candidates must be 'auto' or a list of parameters, got {given!r}.")
         listed = [dict(candidate) for candidate in cast(Sequence[Mapping[str, Any]], given)]
@@ -258,6 +267,21 @@ class MaxDiscSearchCV(TransformerMixin, ClassifierMixin, BaseEstimator):
         return tags
 
 
+def _usual(X: Any, text: bool) -> tuple[dict[str, Any], ...]:
+    """What is tried of such rows."""
+    if text or (is_sparse(X) and (X.nnz == 0 or X.data.min() >= 0)):
+        return FOR_TEXT
+    if is_frame(X):
+        cells = cells_of(X)
+        if (cells.kinds == WORD).any():
+            return FOR_MIXED_FRAMES if cells.missing().any() else FOR_MIXED_FRAMES[:1]
+    # Rows may be lists; what is no table at all is told by the classifier.
+    shape = getattr(X, "shape", None) or np.asarray(X).shape
+    if len(shape) == 2 and shape[1] > shape[0]:
+        return FOR_WIDE_TABLES
+    return FOR_FRAMES if is_frame(X) else FOR_TABLES
+
+
 def _told(candidate: dict[str, Any], evidence: str | None = None) -> dict[str, str]:
     """A candidate as text, with another kind of evidence if one is given: arrays cannot be compared."""
     told = {"evidence": MaxDiscClassifier().evidence, **candidate}
@@ -266,7 +290,13 @@ def _told(candidate: dict[str, Any], evidence: str | None = None) -> dict[str, s
 
 def _is_text(X: Any) -> bool:
     """Whether these are documents rather than rows of numbers."""
-    if is_sparse(X) or getattr(X, "ndim", 1) != 1 or isinstance(X, str) or not hasattr(X, "__len__"):
+    if (
+        is_sparse(X)
+        or is_frame(X)
+        or getattr(X, "ndim", 1) != 1
+        or isinstance(X, str)
+        or not hasattr(X, "__len__")
+    ):
         return False
     return len(X) > 0 and all(isinstance(document, str | bytes) for document in list(X[:1]))
 
