@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxdisc import MaxDiscClassifier, MaxDiscSearchCV, TermFrequencyVectorizer
 from maxdisc.scaling import CountScaler
-from maxdisc.search import FOR_TABLES, FOR_TEXT, FOR_WIDE_TABLES
+from maxdisc.search import FOR_FRAMES, FOR_TEXT, FOR_WIDE_TABLES
 
 RAW = {"evidence": "raw"}
 
@@ -95,7 +95,7 @@ def test_tables_and_their_names():
     data = load_breast_cancer(as_frame=True)
     search = MaxDiscSearchCV().fit(data.data, data.target)
     assert isinstance(search.best_estimator_, MaxDiscClassifier)
-    assert search.cv_results_["params"] == list(FOR_TABLES)
+    assert search.cv_results_["params"] == list(FOR_FRAMES)
     assert search.feature_names_in_.tolist() == data.data.columns.tolist()
     assert set(search.explain(data.data[:2]).names) <= set(data.data.columns)
     search.fit(data.data.to_numpy(), data.target)
@@ -109,7 +109,7 @@ def test_wide_tables_are_given_joint_densities():
     search = MaxDiscSearchCV().fit(X, y)
     assert search.cv_results_["params"] == list(FOR_WIDE_TABLES)
     assert search.best_classifier_.joint_ is not None
-    assert MaxDiscSearchCV().fit(X[:, :40].tolist(), y.tolist()).cv_results_["params"] == list(FOR_TABLES)
+    assert MaxDiscSearchCV().fit(X[:, :40].tolist(), y.tolist()).cv_results_["params"] == list(FOR_FRAMES)
     with pytest.raises(ValueError, match="1D array"):
         MaxDiscSearchCV().fit(X[:, 0], y)
 
