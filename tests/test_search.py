@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxdisc import MaxDiscClassifier, MaxDiscSearchCV, TermFrequencyVectorizer
 from maxdisc.scaling import CountScaler
-from maxdisc.search import FOR_FRAMES, FOR_TEXT, FOR_WIDE_TABLES
+from maxdisc.search import FOR_FRAMES, FOR_TABLES, FOR_TEXT, FOR_WIDE_TABLES
 
 RAW = {"evidence": "raw"}
 
@@ -109,7 +109,7 @@ def test_wide_tables_are_given_joint_densities():
     search = MaxDiscSearchCV().fit(X, y)
     assert search.cv_results_["params"] == list(FOR_WIDE_TABLES)
     assert search.best_classifier_.joint_ is not None
-    assert MaxDiscSearchCV().fit(X[:, :40].tolist(), y.tolist()).cv_results_["params"] == list(FOR_FRAMES)
+    assert MaxDiscSearchCV().fit(X[:, :40].tolist(), y.tolist()).cv_results_["params"] == list(FOR_TABLES)
     with pytest.raises(ValueError, match="1D array"):
         MaxDiscSearchCV().fit(X[:, 0], y)
 
