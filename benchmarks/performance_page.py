@@ -44,10 +44,13 @@ times.
 GROWTH = """## How cost grows
 
 `{command}` measures exponents, the slope of log time over log size, each axis over two decades while the
-others are held fixed. One thread, processor time, all sizes taking turns. Slopes are taken over the upper
-sizes, where the axis shows: at the lower end, what does not grow hides it, and from some size on code is
-compiled, so that times fall. The goal is at most {goal} in rows, cells, features and classes; kept features
-have none.
+others are held fixed. One thread, processor time, all sizes taking turns.
+{memory}Slopes are taken over the upper sizes, where the axis shows: at the lower end, what does not grow
+hides it, and from some size on code is compiled, so that times fall. The goal is at most
+{goal} in rows, cells, features and classes; kept features have none.
+"""
+MEMORY = """Memory stays with the process once it has it: to find hundreds of megabytes anew can take a system
+several times as long as to fill them, and says nothing of the work.
 """
 
 
@@ -107,7 +110,11 @@ def growth_section(record: dict[str, Any]) -> str:
     headings = ("axis", "held fixed", "work", "slope over", "exponent", "goal", "")
     return "\n".join(
         [
-            GROWTH.format(command=record["command"], goal=record["goal"]),
+            GROWTH.format(
+                command=record["command"],
+                goal=record["goal"],
+                memory=MEMORY if record.get("memory kept") else "",
+            ),
             table(headings, lines),
             f"![times against sizes, with the slopes](pictures/{PICTURE})\n",
             f"Record: `benchmarks/results/scaling.json`. {measured(record)}\n",

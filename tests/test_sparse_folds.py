@@ -18,6 +18,7 @@ from maxdisc.rows import ALWAYS_TRAINING, LEFT_OUT, ArrayRows, FixedFolds, HashF
 from maxdisc.selection import FoldModels, choose, size_grid
 from maxdisc.smoothing import Smoothing
 from maxdisc.sparse_folds import SparseFoldModels, _by_columns, suits
+from maxdisc.sweeping import Bucketed, sweep_tasks
 from maxdisc.threads import limited_threads
 
 NAMES = ["poisson", "exponential", "geometric", "bernoulli"]
@@ -75,7 +76,7 @@ def test_paths_are_those_of_the_general_way(problem, smoothing, chosen):
     if not binary and rows.weights is not None:
         np.testing.assert_allclose(path.accuracy, expected.accuracy, atol=1e-12)
     # Without smoothing, how far the mean of a class is from its limit may be a matter of rounding.
-    rtol = 1e-8 if smoothing.amount else 1e-4
+    rtol = 1e-6 if smoothing.amount else 1e-4
     np.testing.assert_allclose(path.log_loss, expected.log_loss, rtol=rtol, atol=1e-9)
 
 
@@ -250,6 +251,29 @@ class TestElementaryFunctions:
         np.testing.assert_allclose(self.of(elementary.log1p, x), np.log1p(x), rtol=1e-15)
 
     def test_exp(self):
-        x = -np.r_[0.0, 10.0 ** np.linspace(-20, 2.8, 1000)]
-        np.testing.assert_allclose(self.of(elementary.exp, x), np.exp(x), rtol=1e-10)
-        assert 0 <= self.of(elementary.exp, np.array([-np.inf]))[0] < 1e-300
+        x = -np.r_[0.0, 10.0 ** np.linspace(-20, 1.93, 1000)].astype(np.float32)
+        np.testing.assert_allclose(self.of(elementary.exp, x), np.exp(x.astype(float)), rtol=2e-7)
+        far = self.of(elementary.exp, np.array([-1e30, -np.inf]))
+        assert ((far >= 0) & (far < 1e-37)).all()
+
+
+def test_odds_beyond_single_precision_are_counted_and_lost_as_far_as_numbers_go():
+    # One feature that says ever more; the last row has no cell, and its classes tie: the first one wins.
+    X = sp.csr_array(np.array([[1.0], [1e-30], [1e200], [0.0]]))
+    model = Bucketed(
+        np.array([[0.0, 30.0, -1e100]]),
+        np.zeros(1, dtype=np.int32),
+        np.zeros(1, dtype=np.int32),
+        np.zeros((1, 3)),
+        np.zeros(3),
+    )
+    for truth, correct in ((0, 1.0), (1, 3.0), (2, 0.0)):
+        labels, weights = np.full(4, truth), np.ones(4)
+        swept = [task() for task in sweep_tasks(X, labels, weights, np.arange(4), model)]
+        assert sum(part.correct[0] for part in swept) == correct
+        loss = sum(part.loss[0] for part in swept)
+        assert np.isfinite(loss)
+        assert loss >= 2 * np.log(2)
+    # A loss far below the last digit of 1 is still one.
+    swept = [task() for task in sweep_tasks(X[:1], np.array([1]), np.ones(1), np.arange(1), model)]
+    np.testing.assert_allclose(swept[0].loss[0], np.exp(-30.0), rtol=1e-6)

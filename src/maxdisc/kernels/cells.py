@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from maxdisc.kernels.compiling import inlined, kernel
+from maxdisc.kernels.compiling import kernel
 
 
 @kernel
@@ -69,52 +69,51 @@ def fold_cells(
     Besides, for each fold and column: the sum over all classes, and the weight of the cells that are not zero
     in ``nonzero[0]``; in ``nonzero[1]`` that of the rows held out.
     """
-    n_folds, width = pooled.shape[0], np.uint32(1) << np.uint32(shift)
-    summed, counted = np.zeros(n_classes * width), np.zeros(n_classes * width)
-    own, others, stored = np.empty(n_folds + 1), np.empty(n_folds + 1), np.empty(n_folds + 1)
+    n_folds, width = np.uint64(pooled.shape[0]), np.uint64(1) << np.uint64(shift)
+    class_of, fold_of = np.uint32(shift), np.uint32(width - np.uint64(1))
+    summed, stored, whole = np.zeros(n_classes * width), np.empty(width), np.empty(width)
     seen, found = np.full(n_classes, -1, dtype=np.int64), np.empty(n_classes + 1, dtype=np.int32)
-    for j in range(start, stop):
+    for j in range(np.uint64(start), np.uint64(stop)):
         n_found = np.uint64(0)
-        for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
+        stored[:] = 0.0
+        whole[:] = 0.0
+        for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + np.uint64(1)])):
             row, value = np.uint32(rows[p]), data[p]
             slot, weight = np.uint32(slots[row]), weights[row]
-            c = slot >> np.uint32(shift)
+            c = slot >> class_of
             # Written whether it is new or not: there is no branch to be guessed wrong.
             found[n_found] = c
-            n_found += np.uint64(seen[c] != j)
+            n_found += np.uint64(seen[c] != np.int64(j))
             seen[c] = j
             summed[slot] += weight * value
-            counted[slot] += weight if value != 0 else 0.0
-        stored[:] = 0.0
-        for f in range(n_folds):
-            pooled[f, j] = 0.0
+            stored[slot & fold_of] += weight if value != 0 else 0.0
+        first_cell = np.uint64(ends[j])
         for i in range(n_found):
-            at, c = np.uint64(ends[j]) + i, np.uint32(found[i])
+            c = np.uint32(found[i])
+            at, first = first_cell + i, np.uint64(c) * width
             classes[at] = c
-            first = c * width
-            for f in range(n_folds + 1):
-                own[f] = summed[first + np.uint32(f)]
-                stored[f] += counted[first + np.uint32(f)]
-                summed[first + np.uint32(f)] = 0.0
-                counted[first + np.uint32(f)] = 0.0
-            _sum_others(own, others)
+            # The sum over all other folds: never the whole less one, which would leave rounding.
+            behind = summed[first + n_folds]
+            for g in range(n_folds):
+                f = n_folds - np.uint64(1) - g
+                sums[f, at] = behind
+                behind += summed[first + f]
+            before = 0.0
             for f in range(n_folds):
-                sums[f, at] = others[f]
-                pooled[f, j] += others[f]
-        _sum_others(stored, others)
+                others = sums[f, at] + before
+                sums[f, at] = others
+                whole[f] += others
+                before += summed[first + f]
+            for f in range(width):
+                summed[first + f] = 0.0
+        behind = stored[n_folds]
+        for g in range(n_folds):
+            f = n_folds - np.uint64(1) - g
+            nonzero[0, f, j] = behind
+            behind += stored[f]
+        before = 0.0
         for f in range(n_folds):
-            nonzero[0, f, j] = others[f]
+            pooled[f, j] = whole[f]
+            nonzero[0, f, j] += before
             nonzero[1, f, j] = stored[f]
-
-
-@inlined
-def _sum_others(values: Any, out: Any) -> None:
-    """For each entry the sum of all the others: never the whole less one, which would leave rounding."""
-    behind = 0.0
-    for f in range(values.size - 1, -1, -1):
-        out[f] = behind
-        behind += values[f]
-    before = 0.0
-    for f in range(values.size):
-        out[f] += before
-        before += values[f]
+            before += stored[f]

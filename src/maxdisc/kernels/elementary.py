@@ -39,19 +39,18 @@ def log1p(x: Any) -> Any:
 
 @inlined
 def exp(x: Any) -> Any:
-    """Exponential of a number that is not positive, to about 1e-10; it vectorises. At -700 it is level."""
-    x = x if x > -700.0 else -700.0
-    # Adding 1.5 * 2^52 leaves the nearest integer in the last bits.
-    shifted = x * 1.4426950408889634 + 6755399441055744.0
-    r = x - (shifted - 6755399441055744.0) * 0.6931471805599453
-    # Taylor's polynomial; |r| is at most half of log 2.
-    p = 2.7557319223985893e-06 * r + 2.48015873015873e-05
-    p = p * r + 0.0001984126984126984
-    p = p * r + 0.001388888888888889
-    p = p * r + 0.008333333333333333
-    p = p * r + 0.041666666666666664
-    p = p * r + 0.16666666666666666
-    p = p * r + 0.5
-    p = p * r + 1.0
-    p = p * r + 1.0
-    return p * np.int64((np.float64(shifted).view(np.int64) + 1023) << 52).view(np.float64)
+    """Exponential of a number that is not positive, in single precision; it vectorises. Level from -87."""
+    x = max(np.float32(x), np.float32(-87.0))
+    # Adding 1.5 * 2^23 leaves the nearest integer in the last bits.
+    shifted = x * np.float32(1.44269504) + np.float32(12582912.0)
+    k = shifted - np.float32(12582912.0)
+    # Log 2 in two parts, of which the first has few bits: what k takes of it is exact.
+    r = x - k * np.float32(0.693359375) + k * np.float32(2.12194440e-4)
+    # The polynomial of Cephes; |r| is at most half of log 2.
+    p = np.float32(1.9875691500e-4) * r + np.float32(1.3981999507e-3)
+    p = p * r + np.float32(8.3334519073e-3)
+    p = p * r + np.float32(4.1665795894e-2)
+    p = p * r + np.float32(1.6666665459e-1)
+    p = p * r + np.float32(5.0000001201e-1)
+    p = p * (r * r) + r + np.float32(1.0)
+    return p * np.int32((np.float32(shifted).view(np.int32) + 127) << 23).view(np.float32)

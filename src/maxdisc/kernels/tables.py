@@ -310,24 +310,25 @@ def _fill(
 ) -> None:
     """Keep in a slot what depends on the number of pseudo-rows alone: many features have the same.
 
+    To be called only where it is not there yet: a call with so many arrays costs as much as some cells.
+
     ``logs`` log(n_c + k) less that of the heaviest class, ``shares`` 1 / (n_c + k), and the prior means of
     shares, logs and their products.
     """
-    if keys[slot] != k or known[slot] == 0:
-        keys[slot] = k
-        known[slot] = 1
-        first = np.log(class_weights[np.argmax(prior)] + k)
-        shares_1, logs_1, products = 0.0, 0.0, 0.0
-        for c in range(prior.size):
-            logs[slot, c] = np.log(class_weights[c] + k) - first
-            shares[slot, c] = 1.0 / (class_weights[c] + k)
-            shares_1 += prior[c] * shares[slot, c]
-            logs_1 += prior[c] * logs[slot, c]
-            products += prior[c] * shares[slot, c] * logs[slot, c]
-        sums[slot, 0] = shares_1
-        sums[slot, 1] = logs_1
-        sums[slot, 2] = products
-        sums[slot, 3] = first
+    keys[slot] = k
+    known[slot] = 1
+    first = np.log(class_weights[np.argmax(prior)] + k)
+    shares_1, logs_1, products = 0.0, 0.0, 0.0
+    for c in range(prior.size):
+        logs[slot, c] = np.log(class_weights[c] + k) - first
+        shares[slot, c] = 1.0 / (class_weights[c] + k)
+        shares_1 += prior[c] * shares[slot, c]
+        logs_1 += prior[c] * logs[slot, c]
+        products += prior[c] * shares[slot, c] * logs[slot, c]
+    sums[slot, 0] = shares_1
+    sums[slot, 1] = logs_1
+    sums[slot, 2] = products
+    sums[slot, 3] = first
 
 
 @kernel
@@ -372,7 +373,8 @@ def poisson_tables(
             scores[j] = 0.0
             continue
         slot = _slot_of(most, number[j])
-        _fill(slot, keys, known, logs, shares, sums, number[j], class_weights, prior)
+        if keys[slot] != number[j] or known[slot] == 0:
+            _fill(slot, keys, known, logs, shares, sums, number[j], class_weights, prior)
         pseudo = max(number[j] * target[j], 1e-300)
         mean_1 = pseudo * sums[slot, 0]
         natural_1 = -sums[slot, 1]
@@ -423,7 +425,8 @@ def poisson_totals(
         slot = _slot_of(most, number[j])
         if known[slot] == 1 and keys[slot] != number[j]:
             _spread(waiting[slot], shares[slot], out)
-        _fill(slot, keys, known, logs, shares, sums, number[j], class_weights, prior)
+        if keys[slot] != number[j] or known[slot] == 0:
+            _fill(slot, keys, known, logs, shares, sums, number[j], class_weights, prior)
         waiting[slot, b] += number[j] * target[j]
         for p in range(np.uint64(cell_ends[j]), np.uint64(cell_ends[j + 1])):
             c = np.uint32(cell_classes[p])
