@@ -100,9 +100,12 @@ class Describer:
         labels = self._put_labels_and_names(model)
         self._put("class_prior", model.class_prior_)
         self._put("prior", prior)
+        self._put("stability", model.stability_)
         ranking, decision = model._model
         moments = model.moments_ if self.moments else None
         values: dict[str, Any] = {"ranking": ranking, "decision": decision, "path": path, "moments": moments}
+        if moments is not None and moments.squares is not None:
+            self._put("moments.squares", np.array([moments.squares]))
         average: Node = {}
         evidence = model.evidence_
         if isinstance(evidence, Evidence):

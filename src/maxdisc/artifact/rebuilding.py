@@ -172,7 +172,7 @@ class Shelf:
     tensors: dict[str, Array]
     functions: Mapping[str, Any]
     prefix: str
-    lengths: dict[str, int] = field(default_factory=dict)
+    lengths: dict[str, int] = field(default_factory=lambda: {"1": 1})
 
     def estimator(self, step: Step) -> Any:
         """The estimator of a step, fitted."""
@@ -246,10 +246,15 @@ class Shelf:
             tried = self._known(fitted["path"], Smoothing, "smoothing")
             path = self._value(SelectionPath, "path", smoothing=tried)
         if self._known(fitted["moments"], bool, "word on moments"):
-            moments = self._value(ClassMoments, "moments")
+            squares = self._array("moments.squares", Field("1", optional=True))
+            known = None if squares is None else float(squares[0])
+            moments = self._value(ClassMoments, "moments", squares=known)
+        stability = self._array("stability", Field("D", optional=True))
+        if stability is not None and not ((stability >= 0) & (stability <= 1)).all():
+            raise ModelFileError("its stability is not a share of folds.")
         require_sound(ranking, decision, class_prior, prior, path, moments)
         self._name_features(model)
-        choice = Choice(smoothing, self.lengths["K"], path)
+        choice = Choice(smoothing, self.lengths["K"], path, stability)
         settings, made = (prior, divergence), (ranking, decision)
         return model._set(
             family, classes, class_prior, settings, choice, self.lengths["D"], moments, made, joint, evidence
