@@ -15,6 +15,7 @@ SOURCE = Path(maxdisc.__file__).parent
 #: A module imports only from lower numbers, or from its own number where listed in PEERS.
 LAYERS = {
     "matrices": 0,
+    "frame": 0,
     "wording": 0,
     "measures": 0,
     "kernels": 0,
@@ -37,6 +38,8 @@ LAYERS = {
     "divergences": 3,
     "decision": 3,
     "joint": 3,
+    "nulls": 3,
+    "permutation": 3,
     "averaging": 3,
     "conditional": 3,
     "redundancy": 4,
@@ -55,6 +58,8 @@ LAYERS = {
     "joint_folds": 5,
     "averaged_folds": 5,
     "explain": 5,
+    "significance": 5,
+    "column_significance": 5,
     "parameters": 6,
     "scaling": 6,
     "search": 6,
@@ -105,6 +110,7 @@ PEERS = {
     "partitions": {"held_out", "rows"},
     "vocabulary": {"words"},
     "evidence": {"selection"},
+    "column_significance": {"significance"},
     "averaging": {"joint"},
     "classifier": {"column_families", "folds", "parameters"},
     "discriminative": {"parameters"},

@@ -128,7 +128,9 @@ class Schema:
             sums = np.zeros((1, old.n_classes, len(self.levels.keys)))
             sums[:, :, self.levels.positions(before.levels)] = old.sums
             moved = ClassMoments(old.weight, sums, squares=old.squares)
-            parts[place] = block.settled(replace(moved, nonzero=np.zeros(sums.shape[2])))
+            # An indicator is its own square.
+            counts = sums[0].sum(axis=0)
+            parts[place] = block.settled(replace(moved, nonzero=counts, squared=counts))
         return MixedMoments(parts, moments.n_features)
 
     def families_of_columns(self) -> list[tuple[Family, Integers]]:

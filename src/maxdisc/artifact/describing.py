@@ -22,6 +22,7 @@ from maxdisc.discriminative import DiscriminativeMaxEnt
 from maxdisc.divergences import FeatureRanking
 from maxdisc.evidence import Evidence
 from maxdisc.mixed import MixedDecision
+from maxdisc.moments import ClassMoments
 from maxdisc.scaling import CountScaler
 from maxdisc.search import MaxDiscSearchCV
 from maxdisc.text import TermFrequencyVectorizer
@@ -105,11 +106,14 @@ class Describer:
         labels = self._put_labels_and_names(model)
         self._put("class_prior", model.class_prior_)
         self._put("prior", prior)
+        self._put("stability", model.stability_)
         ranking, decision = model._model
         moments = model.moments_ if self.moments else None
         if isinstance(decision, MixedDecision):
             return self._mixed(model, labels, ranking, decision)
         values: dict[str, Any] = {"ranking": ranking, "decision": decision, "path": path, "moments": moments}
+        if isinstance(moments, ClassMoments) and moments.squares is not None:
+            self._put("moments.squares", np.array([moments.squares]))
         average: Node = {}
         evidence = model.evidence_
         if isinstance(evidence, Evidence):

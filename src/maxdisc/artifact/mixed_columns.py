@@ -54,6 +54,8 @@ def put_blocks(
         for field in FIELDS[ClassMoments]:
             if getattr(sums, field) is not None:
                 put(f"moments{place}.{field}", getattr(sums, field))
+        if sums.squares is not None:
+            put(f"moments{place}.squares", np.array([sums.squares]))
 
 
 def schema_of(shelf: Shelf, node: Any) -> Schema:
@@ -142,8 +144,9 @@ def moments_of(shelf: Shelf, schema: Schema, n_classes: int) -> MixedMoments:
     parts = []
     for place, block in enumerate(schema.columns.blocks):
         lengths = {"C": n_classes, "L": block.family.n_statistics, "D": len(block.columns)}
-        part = replace(shelf, lengths=lengths).value(ClassMoments, f"moments{place}")
-        weights = [w for w in (part.weight, part.observed, part.nonzero) if w is not None]
+        own, name = replace(shelf, lengths=lengths), f"moments{place}"
+        part = own.value(ClassMoments, name, squares=own.squares(name))
+        weights = [w for w in (part.weight, part.observed, part.nonzero, part.squared) if w is not None]
         if not all((w >= 0).all() for w in weights) or (part.observed is None and block.has_levels):
             raise ModelFileError("its moments are none.")
         parts.append(part)

@@ -175,7 +175,7 @@ class Shelf:
     tensors: dict[str, Array]
     functions: Mapping[str, Any]
     prefix: str
-    lengths: dict[str, int] = field(default_factory=dict)
+    lengths: dict[str, int] = field(default_factory=lambda: {"1": 1})
 
     def estimator(self, step: Step) -> Any:
         """The estimator of a step, fitted."""
@@ -246,10 +246,11 @@ class Shelf:
         prior = self.array("prior", Field("C", optional=True))
         path, moments = self._path(fitted["path"]), None
         if self.known(fitted["moments"], bool, "word on moments"):
-            moments = self.value(ClassMoments, "moments")
+            moments = self.value(ClassMoments, "moments", squares=self.squares("moments"))
+        stability = self._stability()
         require_sound(ranking, decision, class_prior, prior, path, moments)
         self._name_features(model)
-        choice = Choice(smoothing, self.lengths["K"], path)
+        choice = Choice(smoothing, self.lengths["K"], path, stability)
         settings, made = (prior, divergence), (ranking, decision)
         return model._set(
             family, classes, class_prior, settings, choice, self.lengths["D"], moments, made, joint, evidence
@@ -267,13 +268,25 @@ class Shelf:
         path, moments = self._path(fitted["path"]), None
         if self.known(fitted["moments"], bool, "word on moments"):
             moments = moments_of(self, schema, len(classes))
+        stability = self._stability()
         require_sound(ranking, decision, class_prior, prior, path, moments)
         self._name_features(model)
-        choice = Choice(smoothing, self.lengths["K"], path)
+        choice = Choice(smoothing, self.lengths["K"], path, stability)
         settings, made = (prior, divergence), (ranking, decision)
         model._schema = schema
         given = (schema.columns, classes, class_prior, settings, choice, self.lengths["D"], moments, made)
         return model._set(*given, evidence=evidence)
+
+    def squares(self, name: str) -> float | None:
+        """The sum of the squared weights of the rows, where a file has it."""
+        found = replace(self, lengths={}).array(f"{name}.squares", Field("1", optional=True))
+        return None if found is None or len(found) != 1 else float(found[0])
+
+    def _stability(self) -> Array | None:
+        stability: Array | None = self.array("stability", Field("D", optional=True))
+        if stability is not None and not ((stability >= 0) & (stability <= 1)).all():
+            raise ModelFileError("its stability is not a share of folds.")
+        return stability
 
     def _divergence(self, node: Any) -> Divergence:
         divergence = decoded(node, self.functions)

@@ -95,9 +95,9 @@ def fold_cells(
             # The sum over all other folds: never the whole less one, which would leave rounding.
             behind = summed[first + n_folds]
             for g in range(n_folds):
-                f = n_folds - np.uint64(1) - g
-                sums[f, at] = behind
-                behind += summed[first + f]
+                last = n_folds - np.uint64(1) - g
+                sums[last, at] = behind
+                behind += summed[first + last]
             before = 0.0
             for f in range(n_folds):
                 others = sums[f, at] + before
@@ -108,9 +108,9 @@ def fold_cells(
                 summed[first + f] = 0.0
         behind = stored[n_folds]
         for g in range(n_folds):
-            f = n_folds - np.uint64(1) - g
-            nonzero[0, f, j] = behind
-            behind += stored[f]
+            last = n_folds - np.uint64(1) - g
+            nonzero[0, last, j] = behind
+            behind += stored[last]
         before = 0.0
         for f in range(n_folds):
             pooled[f, j] = whole[f]
