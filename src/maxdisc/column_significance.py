@@ -106,7 +106,7 @@ def columns_of_classes(
     # What a column is comes before whether it is missing, which is the last block.
     for block, part in reversed(list(zip(columns.blocks, moments.parts, strict=True))):
         family[block.columns] = block.family.name
-        if not block.has_levels:
-            for name, values in class_columns(block.family, part, classes).items():
-                planes[name][block.columns] = values
+        of_block = Frame() if block.has_levels else class_columns(block.family, part, classes)
+        for name, plane in planes.items():
+            plane[block.columns] = of_block.get(name, 0 if name.startswith("direction") else np.nan)
     return Frame({"family": family, **planes}).where(wanted)
