@@ -131,8 +131,11 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         log-loss), or within one standard error of it. Of joint densities, where evidence is raw, the best are
         those with the highest accuracy minus half the log-loss, averaged with the neighbours in
         shrinkage and size: see :meth:`maxdisc.joint_folds.JointModels.choose`.
-    unlabelled : None, default=None
-        Only None: every row has a label.
+    unlabelled : str, number or None, default=None
+        A label that means "no label", such as -1 or "unknown"; None, NaN and NA always do. Where such rows
+        are given to ``fit``, their labels are shared out by expectation-maximisation, and each weighs as much
+        as held-out labelled rows ask for; nothing, unless that is better by more than noise. See
+        :mod:`maxdisc.unlabelled`.
     prior : array-like of shape (C,), default=None
         Class probabilities in the order of ``classes_``; by default their shares of the training weight.
     random_state : int, RandomState or None, default=None
@@ -171,7 +174,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     path_ : SelectionPath or None
         Held-out accuracy and log-loss for each number of features; None if nothing had to be chosen.
     moments_ : ClassMoments
-        All that was learnt from the data.
+        All that was learnt from the data; unlabelled rows count by their soft labels and their weight, as
+        they do in ``class_prior_``.
     decision_ : LinearDecision, JointDecision or AveragedDecision
         The Bayes decision on the kept features.
     families_ : list of (Family, slice or ndarray)
@@ -179,6 +183,11 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     joint_ : Joint or None
         The joint densities with all that was chosen, or the best of those averaged; None for independent
         features.
+    unlabelled_weight_ : float
+        What a row without a label weighs, beside 1 for a row with one; 0 if they were left alone, or all rows
+        had labels.
+    n_iter_ : int
+        How many steps it took to share out the labels of these rows; 0 if none did.
     evidence_ : Evidence, AveragedEvidence or None
         The weights of bands, the biases and the corrections of features, or which joint models were averaged;
         and how good that was on held-out rows. None where evidence is raw.
@@ -192,6 +201,13 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     >>> print(model.predict(data.data[:3]))
     ['malignant' 'malignant' 'malignant']
     >>> model.score(data.data, data.target_names[data.target]) > 0.93
+    True
+
+    Rows without a label help where labels are few, or are left alone:
+
+    >>> few = [label if row % 20 == 0 else None for row, label in enumerate(data.target.tolist())]
+    >>> model = MaxDiscClassifier().fit(data.data, few)
+    >>> model.score(data.data, data.target) > 0.9
     True
     """
 
@@ -250,14 +266,14 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     # ------------------------------------------------------------------ fitting
 
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None, groups: Any = None) -> Self:
-        """Learn from labelled rows.
+        """Learn from labelled rows, and from rows without labels, if there are any.
 
         Parameters
         ----------
         X : array-like, frame or sparse matrix of shape (N, D)
             Rows; NaN in dense input is a missing cell.
         y : array-like of shape (N,)
-            Labels: strings, integers or booleans.
+            Labels: strings, integers or booleans; None, NaN or ``unlabelled`` for a row that has none.
         sample_weight : array-like of shape (N,), optional
             Row weights.
         groups : array-like of shape (N,), optional

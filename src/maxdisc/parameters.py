@@ -137,6 +137,8 @@ def sorted_out(y: Any, unlabelled: Any = None) -> tuple[Any, Booleans | None]:
     >>> labels, missing
     (array([1, 0, 1]), array([False, False,  True]))
     """
+    if y is None:
+        return None, None
     labels = np.asarray(y)
     if labels.dtype.kind in "US" and not hasattr(y, "dtype") and any(isinstance(v, float) for v in y):
         labels = np.asarray(y, dtype=object)  # numpy makes a word of NaN

@@ -159,7 +159,7 @@ def rebuilt(node: Any, tensors: Mapping[str, Array], functions: Mapping[str, Any
     return Pipeline(list(zip([step.name for step in steps], models, strict=True)), verbose=node["verbose"])
 
 
-def _soft(fitted: Node) -> tuple[int, float]:
+def soft_of(fitted: Node) -> tuple[int, float]:
     """How many steps unlabelled rows took, and what each weighed."""
     if "unlabelled" not in fitted:
         return 0, 0.0
@@ -210,7 +210,7 @@ class Shelf:
             )
         model.set_params(**{name: decoded(v, self.functions) for name, v in step.parameters.items()})
         if isinstance(model, MaxDiscClassifier):
-            model.n_iter_, model.unlabelled_weight_ = _soft(step.fitted)
+            model.n_iter_, model.unlabelled_weight_ = soft_of(step.fitted)
             return self._classifier(model, step.fitted)
         if isinstance(model, DiscriminativeMaxEnt):
             return self._discriminative(model, step.fitted)
