@@ -108,7 +108,10 @@ CASES = {
         lambda: MaxDiscClassifier(redundancy=-0.5).fit(X, y),
         "redundancy must be a number of at least 0, got -0.5",
     ),
-    "unlabelled": (lambda: MaxDiscClassifier(unlabelled=-1).fit(X, y), "unlabelled=-1 is not available"),
+    "unlabelled": (
+        lambda: MaxDiscClassifier(unlabelled=[-1]).fit(X, y),
+        "unlabelled must be None or a label",
+    ),
     "rule": (
         lambda: MaxDiscClassifier(rule="two_se").fit(X, y),
         "rule='two_se' is not available: use rule='best'",
@@ -122,8 +125,8 @@ CASES = {
     ),
     "prior that does not sum to 1": (lambda: MaxDiscClassifier(prior=[0.5, 0.5, 0.5]).fit(X, y), "sum to 1"),
     "labels missing": (
-        lambda: MaxDiscClassifier().fit(X, [None, *y[1:]]),
-        "no label .* in 1 rows, first in row 0",
+        lambda: MaxDiscClassifier().partial_fit(X, [None, *y[1:]]),
+        "no label .* in 1 rows, first in row 0: drop those rows, or use fit",
     ),
     "labels that are measurements": (lambda: MaxDiscClassifier().fit(X, y + 0.5), "[Uu]nknown label type"),
     "no labels": (lambda: MaxDiscClassifier().fit(X, None), "requires y to be passed"),
@@ -147,7 +150,7 @@ CASES = {
     ),
     "dates that are not": (
         lambda: MaxDiscClassifier().fit(X, np.array(["NaT"] * 30, "M8[D]")),
-        "first in row 0",
+        "no row has a label",
     ),
     "a first batch without all classes": (
         lambda: MaxDiscClassifier(prior=[0.2, 0.3, 0.5]).partial_fit(X[y == 0], y[y == 0]),
@@ -182,10 +185,13 @@ CASES = {
         "prior must hold 3 probabilities",
     ),
     "labels not available": (
-        lambda: MaxDiscClassifier().fit(X, pd.Series([pd.NA, *y[1:]])),
+        lambda: MaxDiscClassifier().partial_fit(X, pd.Series([pd.NA, *y[1:]])),
         "first in row 0",
     ),
-    "labels not numbers": (lambda: MaxDiscClassifier().fit(X, np.r_[np.nan, y[1:]]), "first in row 0"),
+    "labels not numbers": (
+        lambda: MaxDiscClassifier().partial_fit(X, np.r_[np.nan, y[1:]]),
+        "first in row 0",
+    ),
     "codes out of range": (lambda: ArrayRows(X, y + 1, 3), "codes from 0 to 2"),
     "too few codes": (lambda: ArrayRows(X, y[:5], 3), "30 codes"),
     "weights of rows": (lambda: ArrayRows(X, y, 3, -np.ones(30)), "30 finite numbers"),

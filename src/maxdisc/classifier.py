@@ -37,7 +37,7 @@ from maxdisc.divergences import Divergence, FeatureRanking, find_divergence, js_
 from maxdisc.evidence import Evidence, calibrate, refine
 from maxdisc.explain import Explanation
 from maxdisc.families import FAMILIES, Family, find_family
-from maxdisc.folds import fold_plans
+from maxdisc.folds import fold_plans, plans_beside
 from maxdisc.frame import Frame
 from maxdisc.frames import Cells, cells_of
 from maxdisc.held_out import band_edges, enough_rows
@@ -54,10 +54,12 @@ from maxdisc.parameters import (
     given_size,
     given_smoothing,
     given_structure,
+    given_unlabelled,
     require_labels,
     require_numbers,
     require_one_of,
     require_representable,
+    sorted_out,
     sorted_union,
 )
 from maxdisc.permutation import permuted_p_values
@@ -77,6 +79,7 @@ from maxdisc.smoothing import Smoothing
 from maxdisc.sparse_folds import SparseFoldModels, suits
 from maxdisc.support import Support
 from maxdisc.threads import limited_threads
+from maxdisc.unlabelled import Held, PartlyLabelled, PartlyLabelledModels, UnlabelledRows
 
 Decision: TypeAlias = LinearDecision | MixedDecision | JointDecision | AveragedDecision
 
@@ -141,8 +144,11 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         log-loss), or within one standard error of it. Of joint densities, where evidence is raw, the best are
         those with the highest accuracy minus half the log-loss, averaged with the neighbours in
         shrinkage and size: see :meth:`maxdisc.joint_folds.JointModels.choose`.
-    unlabelled : None, default=None
-        Only None: every row has a label.
+    unlabelled : str, number or None, default=None
+        A label that means "no label", such as -1 or "unknown"; None, NaN and NA always do. Where such rows
+        are given to ``fit``, their labels are shared out by expectation-maximisation, and each weighs as much
+        as held-out labelled rows ask for; nothing, unless that is better by more than noise. See
+        :mod:`maxdisc.unlabelled`.
     prior : array-like of shape (C,), default=None
         Class probabilities in the order of ``classes_``; by default their shares of the training weight.
     random_state : int, RandomState or None, default=None
@@ -184,7 +190,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         The share of the folds' models that keep each feature, when each keeps ``n_selected_``; None without
         folds, after ``partial_fit``, and of joint densities.
     moments_ : ClassMoments
-        All that was learnt from the data.
+        All that was learnt from the data; unlabelled rows count by their soft labels and their weight, as
+        they do in ``class_prior_``.
     decision_ : LinearDecision, JointDecision or AveragedDecision
         The Bayes decision on the kept features.
     families_ : list of (Family, slice or ndarray)
@@ -192,6 +199,11 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     joint_ : Joint or None
         The joint densities with all that was chosen, or the best of those averaged; None for independent
         features.
+    unlabelled_weight_ : float
+        What a row without a label weighs, beside 1 for a row with one; 0 if they were left alone, or all rows
+        had labels.
+    n_iter_ : int
+        How many steps it took to share out the labels of these rows; 0 if none did.
     evidence_ : Evidence, AveragedEvidence or None
         The weights of bands, the biases and the corrections of features, or which joint models were averaged;
         and how good that was on held-out rows. None where evidence is raw.
@@ -206,6 +218,13 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     ['malignant' 'malignant' 'malignant']
     >>> model.score(data.data, data.target_names[data.target]) > 0.93
     True
+
+    Rows without a label help where labels are few, or are left alone:
+
+    >>> few = [label if row % 20 == 0 else None for row, label in enumerate(data.target.tolist())]
+    >>> model = MaxDiscClassifier().fit(data.data, few)
+    >>> model.score(data.data, data.target) > 0.9
+    True
     """
 
     classes_: npt.NDArray[np.generic]
@@ -215,6 +234,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     smoothing_: Smoothing
     n_selected_: int
     joint_: Joint | None
+    n_iter_: int
+    unlabelled_weight_: float
     evidence_: Evidence | AveragedEvidence | None
     _weighed_now: tuple[Decision, Decision] | None
     _moments: AnyMoments | None
@@ -262,14 +283,14 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     # ------------------------------------------------------------------ fitting
 
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None, groups: Any = None) -> Self:
-        """Learn from labelled rows.
+        """Learn from labelled rows, and from rows without labels, if there are any.
 
         Parameters
         ----------
         X : array-like, frame or sparse matrix of shape (N, D)
             Rows; NaN in dense input is a missing cell.
         y : array-like of shape (N,)
-            Labels: strings, integers or booleans.
+            Labels: strings, integers or booleans; None, NaN or ``unlabelled`` for a row that has none.
         sample_weight : array-like of shape (N,), optional
             Row weights.
         groups : array-like of shape (N,), optional
@@ -285,6 +306,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None, groups: Any) -> Self:
         self._check_parameters()
+        y, missing = sorted_out(y, self.unlabelled)
+        if missing is not None:
+            return self._fit_partly_labelled(X, y, missing, sample_weight, groups)
         X, labels, weights = self._validated(X, y, sample_weight, reset=True)
         kept = np.flatnonzero(weights)
         classes, codes = np.unique(labels[kept], return_inverse=True)
@@ -297,6 +321,89 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             self._mention_unobserved(cells, codes, classes)
         rows = ArrayRows(X, codes, len(classes), weights, self._names)
         return self._learn(rows, plans, classes)
+
+    def _fit_partly_labelled(
+        self, X: Any, y: Any, missing: Booleans, sample_weight: npt.ArrayLike | None, groups: Any
+    ) -> Self:
+        """Learn from the labelled rows, then from all, and keep what is better on held-out rows."""
+        if missing.all():
+            raise ValueError("no row has a label: give some of each class.")
+        if given_structure(self.structure) is not None:
+            raise ValueError(
+                f"joint densities need a label for each row, and {missing.sum()} have none: drop those rows, "
+                "or use structure='independent'."
+            )
+        X, labels, weights = self._validated(X, y, sample_weight, reset=True)
+        kept, others = np.flatnonzero((weights > 0) & ~missing), np.flatnonzero((weights > 0) & missing)
+        if not len(kept):
+            raise ValueError("no row with a label weighs more than 0: give some of each class.")
+        classes, codes = np.unique(labels[kept], return_inverse=True)
+        plans = plans_beside(self.cv, X, labels, kept, others, groups, self.random_state)
+        if isinstance(X, Cells):
+            cells = X
+            self._settle_columns(cells[kept], (codes, len(classes), weights[kept]))
+            assert self._schema is not None  # they are settled
+            X = self._extended(cells, self._schema)
+            self._mention_unobserved(cells[kept], codes, classes)
+        family = self._choose_family(X)
+        family.require(X, self._names)
+        rows = ArrayRows(X[kept], codes, len(classes), weights[kept], self._names)
+        self._learn(rows, [folds for folds, _ in plans], classes, family)
+        if len(others):
+            unlabelled = UnlabelledRows(X[others], weights[others], others, self._names)
+            smoothing = given_smoothing(self.smoothing) or family.usual_smoothing
+            self._learn_softly(PartlyLabelled(rows, unlabelled, plans, smoothing))
+        return self
+
+    def _learn_softly(self, data: PartlyLabelled) -> None:
+        """Go on with unlabelled rows, if held-out rows say that this is better by more than noise."""
+        family, classes = self._family, self.classes_
+        prior, divergence = self._settings
+        redundancy = self._redundancy(self.n_features_in_)
+        like = FoldModels(data.labelled, family, divergence, prior, (), (), redundancy)
+        alone = Held.of(self._choice, self._log_loss)
+        best: tuple[Held, PartlyLabelledModels, Choice, Evidence | None, float] | None = None
+        for weight in data.weights():
+            models = data.models(like, weight)
+            choice, evidence = self._settled(models)
+            held = Held.of(choice, None if evidence is None else evidence.log_loss)
+            if self.verbose:
+                print(f"maxdisc: unlabelled rows of weight {weight:.3g}: held-out loss {held.loss:.4f}")
+            if best is not None and held.loss > best[0].loss:
+                break
+            best = held, models, choice, evidence, weight
+        assert best is not None
+        held, models, choice, evidence, weight = best
+        if not held.beats(alone):
+            return
+        soft = models.whole
+        assert soft is not None
+        self._require_representable(soft.moments, family)
+        if not soft.converged:
+            warnings.warn(
+                f"the soft labels of {len(data.others)} unlabelled rows still changed after {soft.n_iter} "
+                "steps: the model is that of the last step.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        if self.evidence == "refined":
+            warnings.warn(
+                "evidence='refined' corrects features by labelled rows alone, and these are better with the "
+                "unlabelled ones: it is calibrated.",
+                UserWarning,
+                stacklevel=5,
+            )
+        self._remember(family, soft.moments, classes, choice, evidence)
+        self.n_iter_, self.unlabelled_weight_ = soft.n_iter, weight
+        self._model_now = self._modelled(
+            None if redundancy is None else partial(_reranked, redundancy, data.labelled)
+        )
+        self._weighed_now = self._weighed()
+
+    @property
+    def _log_loss(self) -> float | None:
+        """Of weighed evidence, on held-out rows."""
+        return self.evidence_.log_loss if isinstance(self.evidence_, Evidence) else None
 
     def fit_rows(self, rows: Rows, classes: npt.ArrayLike) -> Self:
         """Learn from any source of rows: the seam for streams and engines.
@@ -315,6 +422,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             result does not depend on the order or the chunks in which rows come.
         """
         self._check_parameters()
+        if self.unlabelled is not None:
+            raise ValueError("fit_rows learns from labelled rows alone: use fit, or unlabelled=None.")
         labels = np.asarray(classes)
         if labels.ndim != 1 or not np.array_equal(labels, np.unique(labels)):
             raise ValueError(f"classes must be labels in sorted order, each once, got {classes!r}.")
@@ -366,6 +475,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         self._check_parameters()
         self._require_single_features("partial_fit")
         first = not hasattr(self, "classes_")
+        if first:
+            self.n_iter_, self.unlabelled_weight_ = 0, 0.0
         before = None if first else self.moments_
         X, labels, weights = _with_weight(*self._validated(X, y, sample_weight, reset=first))
         union = sorted_union(
@@ -432,15 +543,22 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
                 f"y has a label the model has not seen, {unseen[:1].tolist()[0]!r}: call partial_fit first."
             )
 
-    def _learn(self, rows: Rows, plans: Sequence[Folds], classes: npt.NDArray[np.generic]) -> Self:
+    def _learn(
+        self,
+        rows: Rows,
+        plans: Sequence[Folds],
+        classes: npt.NDArray[np.generic],
+        family: AnyFamily | None = None,
+    ) -> Self:
         if len(classes) < 2:
             raise ValueError(
                 f"y has only one class, {classes.tolist()[0]!r}: a classifier needs two classes or more."
             )
+        self.n_iter_, self.unlabelled_weight_ = 0, 0.0
         joint = given_structure(self.structure)
         if joint is not None:
             return self._learn_jointly(rows, joint, plans, classes)
-        family = self._choose_family(rows.example())
+        family = family or self._choose_family(rows.example())
         models: FoldModels | SparseFoldModels | None = None
         evidence: Evidence | None = None
         if plans:
@@ -560,7 +678,18 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             raise
 
     def _settle(self, models: FoldModels | SparseFoldModels) -> tuple[Choice, Evidence | None]:
-        """What is chosen on the folds, and how much the evidence counts."""
+        """What is chosen on the folds, and how much the evidence counts; warn if that could not be learnt."""
+        choice, evidence = self._settled(models)
+        if evidence is None and self.evidence != "raw":
+            warnings.warn(
+                f"evidence={self.evidence!r} is learnt from held-out rows, at least two of each of two "
+                "classes and more than there are bands and classes; these are too few: it is raw.",
+                UserWarning,
+                stacklevel=5,
+            )
+        return choice, evidence
+
+    def _settled(self, models: FoldModels | SparseFoldModels) -> tuple[Choice, Evidence | None]:
         smoothing, rule = given_smoothing(self.smoothing), cast(Rule, self.rule)
         smoothings = (smoothing,) if smoothing else models.family.smoothings
         size = given_size(self.n_features, models.n_features)
@@ -571,15 +700,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             if found is not None:
                 return models.with_stability(found[0]), found[1]
         sizes = np.array([size]) if size else size_grid(models.n_features)
-        choice = choose(models, smoothings, sizes, rule)
-        if self.evidence != "raw":
-            warnings.warn(
-                f"evidence={self.evidence!r} is learnt from held-out rows, at least two of each of two "
-                "classes and more than there are bands and classes; these are too few: it is raw.",
-                UserWarning,
-                stacklevel=5,
-            )
-        return models.with_stability(choice), None
+        return models.with_stability(choose(models, smoothings, sizes, rule)), None
 
     def _refine(self, models: FoldModels | SparseFoldModels, rows: Rows) -> None:
         """Correct single features, if that is asked for and can be done."""
@@ -764,7 +885,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         require_one_of("evidence", self.evidence, ("raw", "calibrated", "refined"))
         require_one_of("rule", self.rule, ("best", "one_se"))
         given_redundancy(self.redundancy)
-        require_one_of("unlabelled", self.unlabelled, (None,))
+        given_unlabelled(self.unlabelled)
         require_families(self.family)
         require_one_of("missing", self.missing, ("ignore", "informative"))
         find_divergence(self.divergence)
@@ -798,7 +919,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     def _validated(
         self, X: Any, y: Any, sample_weight: Any, reset: bool
     ) -> tuple[Matrix, npt.NDArray[np.generic], Floats]:
-        require_labels(y)
+        require_labels(y, "drop those rows, or use fit, which learns from them, too")
         if self._reads_columns(X, reset):
             return self._validated_columns(X, y, sample_weight, reset)
         self._schema = None

@@ -82,6 +82,47 @@ def fold_plans(
     )
 
 
+def plans_beside(
+    cv: Any,
+    X: Matrix,
+    labels: npt.NDArray[np.generic],
+    kept: Integers,
+    others: Integers,
+    groups: npt.ArrayLike | None = None,
+    random_state: Any = None,
+) -> list[tuple[Folds, Integers]]:
+    """The folds of labelled rows, and what these mean for rows that have no label.
+
+    Parameters
+    ----------
+    cv, X, labels, groups, random_state
+        As for :func:`fold_plans`; indices are those of all rows, a splitter is given the labelled ones.
+    kept, others : ndarray of shape (n,), (m,)
+        The labelled and the unlabelled rows that carry weight.
+
+    Returns
+    -------
+    list of (Folds, ndarray of shape (m,))
+        Plans, and the fold for which each unlabelled row is left out: that which holds out its group, or has
+        it among its test rows.
+    """
+    if isinstance(cv, Iterable) and not isinstance(cv, str) and not hasattr(cv, "split"):
+        both = _of_splits(cv, np.r_[kept, others], len(labels))
+        of_all = [(folds, folds.of(X, 0)) for folds in both]
+        return [(FixedFolds(fold[: len(kept)], f.count), fold[len(kept) :]) for f, fold in of_all]
+    known, free = X[kept], np.full(len(others), ALWAYS_TRAINING)
+    if groups is None:
+        return [(folds, free) for folds in fold_plans(cv, known, labels[kept], None, random_state)]
+    group = np.asarray(groups)
+    if group.shape != labels.shape:
+        raise ValueError(f"groups must be one for each of the {len(labels)} rows, got shape {group.shape}.")
+    plans = fold_plans(cv, known, labels[kept], group[kept], random_state)
+    names, first = np.unique(group[kept], return_index=True)
+    at = np.minimum(np.searchsorted(names, group[others]), len(names) - 1)
+    together = names[at] == group[others]
+    return [(folds, np.where(together, folds.of(known, 0)[first[at]], free)) for folds in plans]
+
+
 def dealt(labels: npt.NDArray[np.generic], count: int, random_state: Any = None) -> Integers:
     """Rows of each class dealt out in turn, so that folds are alike in size and in classes; shape (N,)."""
     order = np.arange(len(labels))

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxdisc.joint import Joint
-from maxdisc.matrices import Floats, column_name
+from maxdisc.matrices import Booleans, Floats, column_name
 from maxdisc.moments import ClassMoments
 from maxdisc.smoothing import Smoothing
 
@@ -94,24 +94,84 @@ def given_prior(prior: Any, classes: npt.NDArray[np.generic]) -> Floats | None:
     return values
 
 
-def require_labels(y: Any) -> None:
+def require_labels(y: Any, instead: str = "drop those rows") -> None:
     """Raise ``ValueError`` for rows without a label (None, NaN, NA), counting them and naming the first."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None.")
-    labels = np.asarray(y)
-    if labels.dtype.kind == "f":
-        missing = np.isnan(labels)
-    elif labels.dtype.kind in "mM":
-        missing = np.isnat(labels)
-    elif labels.dtype.kind == "O":
-        missing = np.array([_is_missing(label) for label in labels.ravel()], dtype=np.bool_)
-    else:
-        return
-    if missing.any():
+    _, missing = sorted_out(y)
+    if missing is not None:
         raise ValueError(
             f"y has no label (None or NaN) in {missing.sum()} rows, first in row {np.argmax(missing)}: "
-            "drop those rows."
+            f"{instead}."
         )
+
+
+def given_unlabelled(unlabelled: Any) -> Any:
+    """The label that means "no label"; None if there is none but None itself."""
+    if unlabelled is None or isinstance(unlabelled, str | numbers.Real | np.bool_):
+        return unlabelled
+    raise ValueError(f"unlabelled must be None or a label, such as -1 or 'unknown', got {unlabelled!r}.")
+
+
+def sorted_out(y: Any, unlabelled: Any = None) -> tuple[Any, Booleans | None]:
+    """Labels, and which rows have none: None, NaN, NA, NaT, or the value given.
+
+    Parameters
+    ----------
+    y : array-like of shape (N,)
+        Labels.
+    unlabelled : str or number, optional
+        Another value that means "no label".
+
+    Returns
+    -------
+    y : array-like of shape (N,)
+        As it was, if every row has a label; else an array, with some label in place of those that are none.
+    missing : ndarray of shape (N,) or None
+        Which rows have no label; None if all have one.
+
+    Examples
+    --------
+    >>> from maxdisc.parameters import sorted_out
+    >>> labels, missing = sorted_out([1, 0, None])
+    >>> labels, missing
+    (array([1, 0, 1]), array([False, False,  True]))
+    """
+    if y is None:
+        return None, None
+    labels = np.asarray(y)
+    if labels.dtype.kind in "US" and not hasattr(y, "dtype") and any(isinstance(v, float) for v in y):
+        labels = np.asarray(y, dtype=object)  # numpy makes a word of NaN
+    kind = labels.dtype.kind
+    if kind == "O":
+        found = [_is_missing(v) or (unlabelled is not None and _is(v, unlabelled)) for v in labels.ravel()]
+        missing = np.array(found, dtype=np.bool_)
+    elif kind in "mM":
+        missing = np.isnat(labels)
+    elif kind == "f":
+        missing = np.isnan(labels)
+        if isinstance(unlabelled, numbers.Real):
+            missing |= labels == unlabelled
+    elif unlabelled is not None and isinstance(unlabelled, str) == (kind in "US"):
+        missing = labels == unlabelled
+    else:
+        return y, None
+    if not missing.any() or labels.ndim > 2 or (labels.ndim == 2 and labels.shape[1] != 1):
+        return y, missing if missing.any() else None
+    missing = missing.ravel()
+    known = labels.ravel()[~missing]
+    if kind == "O" and all(isinstance(v, numbers.Real | np.bool_) for v in known):
+        known = np.array(known.tolist())
+    if not len(known):
+        return labels, missing
+    filled = np.full(len(missing), known[0], dtype=known.dtype)
+    filled[~missing] = known
+    return filled, missing
+
+
+def _is(label: Any, value: Any) -> bool:
+    """Whether a label is that value: a word for a word, a number for a number."""
+    return isinstance(label, str) == isinstance(value, str) and bool(label == value)
 
 
 def _is_missing(label: Any) -> bool:

@@ -155,10 +155,33 @@ def test_unlabelled_rows_are_skipped_only_when_asked(run, files, tmp_path):
     refused = run("fit", tmp_path / "gaps.csv", "-o", tmp_path / "m")
     assert refused.code == 2
     assert "1 of 150 rows" in refused.err
-    assert "gaps.csv row 3: leave them out with --skip-unlabelled" in refused.err
+    assert "gaps.csv row 3: leave them out with --skip-unlabelled, or learn from them" in refused.err
     done = run("fit", tmp_path / "gaps.csv", "-o", tmp_path / "m", "--skip-unlabelled", "--json")
     assert done.json["rows"] == 149
     assert "1 of 150 rows" in done.err
+
+
+def test_rows_without_a_label_are_learnt_from_when_asked(run, files, tmp_path):
+    head, *lines = (files / "train.csv").read_text().splitlines()
+    for name, label in (("gaps.csv", ""), ("words.csv", "unknown")):
+        partly = [line if i % 3 else line.rsplit(",", 1)[0] + "," + label for i, line in enumerate(lines)]
+        (tmp_path / name).write_text("\n".join([head, *partly]))
+        done = run("fit", tmp_path / name, "-o", tmp_path / "m", "--unlabelled", label, "--json", "--force")
+        assert done.code == 0
+        assert done.json["unlabelled"]["rows"] == 50
+        assert "50 of 150 rows" in done.err
+        assert label not in load(tmp_path / "m")[-1].classes_
+        assert run("info", tmp_path / "m").code == 0
+    for flags, named in (
+        (["--skip-unlabelled"], "--skip-unlabelled"),
+        (["--search"], "--search"),
+        (["--stream"], "--stream"),
+        (["--engine", "dask"], "--engine dask"),
+        (["--structure", "joint"], "--structure joint"),
+    ):
+        refused = run("fit", tmp_path / "gaps.csv", "-o", tmp_path / "n", "--unlabelled", "", *flags)
+        assert refused.code == 2
+        assert f"leave out {named}" in refused.err
 
 
 def test_without_moments_the_file_is_smaller_and_says_the_same(run, files, tmp_path):

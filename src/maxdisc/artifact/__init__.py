@@ -22,6 +22,7 @@ from maxdisc.artifact.rebuilding import (
     rebuilt,
     require_figures,
     require_keys,
+    soft_of,
     steps_of,
 )
 from maxdisc.writing import atomic_write
@@ -268,6 +269,9 @@ def _facts(step: Step, container: Container) -> dict[str, Any]:
     if step.kind == "discriminative":
         width = shelf.width("coef")
         return {**facts, "n_features": width, "n_selected": width, "moments": False}
+    if "unlabelled" in step.fitted:
+        steps, weight = soft_of(step.fitted)
+        facts["unlabelled"] = {"steps": steps, "weight": weight}
     if step.fitted.get("evidence") is not None:
         require_figures(step.fitted["evidence"])
         facts["evidence"] = {

@@ -84,10 +84,13 @@ class Describer:
             )
         check_is_fitted(model)
         parameters = _lasting(model.get_params(deep=False))
+        fitted = learnt(model)
+        if isinstance(model, MaxDiscClassifier) and model.n_iter_:
+            fitted["unlabelled"] = {"n_iter": model.n_iter_, "weight": model.unlabelled_weight_}
         return {
             "kind": kind,
             "parameters": {name: encoded(v, self.functions, name) for name, v in parameters.items()},
-            "fitted": learnt(model),
+            "fitted": fitted,
         }
 
     def vectorizer(self, model: TermFrequencyVectorizer) -> Node:
@@ -208,4 +211,7 @@ def _lasting(parameters: dict[str, Any]) -> dict[str, Any]:
         lasting["cv"] = max(2, int(n_splits)) if isinstance(n_splits, numbers.Integral) else 5
     if not isinstance(parameters.get("random_state"), numbers.Integral | None):
         lasting["random_state"] = None
+    value = parameters.get("unlabelled")
+    if isinstance(value, numbers.Real) and value != value:
+        lasting["unlabelled"] = None  # which NaN means anyway
     return lasting

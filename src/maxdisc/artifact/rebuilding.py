@@ -57,6 +57,8 @@ _MODELS = {
     "scaler": CountScaler,
     "discriminative": DiscriminativeMaxEnt,
 }
+#: The kinds that may have learnt from rows without labels.
+_SOFT = {"classifier", "weighed", "mixed"}
 #: The first format that has a kind of model, where that is not 1.
 _SINCE = {"joint": 2, "weighed": 2, "averaged": 2, "discriminative": 2, "scaler": 2, "mixed": 3}
 #: Rows with more features are none that anyone has.
@@ -91,7 +93,10 @@ def steps_of(node: Any) -> list[Step]:
 
 def oldest_format(node: Any) -> int:
     """The first format that can hold the model of a document."""
-    kinds = max(max(1 + _needs_2(step), _SINCE.get(step.kind, 1)) for step in steps_of(node))
+    kinds = max(
+        max(1 + _needs_2(step), 3 * _knows_unlabelled(step), _SINCE.get(step.kind, 1))
+        for step in steps_of(node)
+    )
     return max(kinds, format_of(node))
 
 
@@ -106,6 +111,11 @@ def _needs_2(step: Step) -> bool:
     return new or joint or weighed or bool(step.parameters.get("redundancy", 0))
 
 
+def _knows_unlabelled(step: Step) -> bool:
+    """Whether a classifier learnt from rows without labels, or would."""
+    return "unlabelled" in step.fitted or step.parameters.get("unlabelled") is not None
+
+
 def _step(name: str | None, prefix: str, node: Any) -> Step:
     require_keys(node, {"kind", "parameters", "fitted"})
     kind = node["kind"]
@@ -113,7 +123,9 @@ def _step(name: str | None, prefix: str, node: Any) -> Step:
         raise ModelFileError(f"it has a kind of model that this version does not know: {short(kind)}.")
     if not isinstance(node["parameters"], dict):
         raise ModelFileError(f"its parameters are {short(node['parameters'])}, which are none.")
-    require_keys(node["fitted"], _LEARNT[kind])
+    fitted = node["fitted"]
+    also = {"unlabelled"} if kind in _SOFT and isinstance(fitted, dict) and "unlabelled" in fitted else set()
+    require_keys(fitted, _LEARNT[kind] | also)
     return Step(name, prefix, kind, node["parameters"], node["fitted"])
 
 
@@ -145,6 +157,18 @@ def rebuilt(node: Any, tensors: Mapping[str, Array], functions: Mapping[str, Any
         if isinstance(after, TermFrequencyVectorizer) or after.n_features_in_ != _width(before):
             raise ModelFileError("the steps of its pipeline do not fit each other.")
     return Pipeline(list(zip([step.name for step in steps], models, strict=True)), verbose=node["verbose"])
+
+
+def soft_of(fitted: Node) -> tuple[int, float]:
+    """How many steps unlabelled rows took, and what each weighed."""
+    if "unlabelled" not in fitted:
+        return 0, 0.0
+    node = fitted["unlabelled"]
+    require_keys(node, {"n_iter", "weight"})
+    n_iter, weight = node["n_iter"], node["weight"]
+    if type(n_iter) is not int or type(weight) is not float or not (n_iter > 0 and 0 < weight <= 1):
+        raise ModelFileError(f"what it learnt from unlabelled rows is {short(node)}, which is nothing.")
+    return n_iter, weight
 
 
 def _width(model: Any) -> int | None:
@@ -186,6 +210,7 @@ class Shelf:
             )
         model.set_params(**{name: decoded(v, self.functions) for name, v in step.parameters.items()})
         if isinstance(model, MaxDiscClassifier):
+            model.n_iter_, model.unlabelled_weight_ = soft_of(step.fitted)
             return self._classifier(model, step.fitted)
         if isinstance(model, DiscriminativeMaxEnt):
             return self._discriminative(model, step.fitted)

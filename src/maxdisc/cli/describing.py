@@ -6,7 +6,7 @@ from typing import Any
 
 from maxdisc.cli.failures import BadInputError, command
 from maxdisc.cli.options import JsonOption, ModelArgument
-from maxdisc.cli.speech import evidence_line, say_facts, say_json, size_of
+from maxdisc.cli.speech import evidence_line, say_facts, say_json, size_of, unlabelled_line
 
 
 @command
@@ -63,6 +63,7 @@ def _learnt(steps: list[dict[str, Any]]) -> list[tuple[str, str]]:
         ("kind", "text" if is_text else "table"),
         ("classes", f"{len(last['classes'])}: {classes}"),
         ("words" if is_text else "features", f"{last['n_selected']:,} kept of {last['n_features']:,}"),
+        *([("unlabelled", unlabelled_line(last["unlabelled"]))] if "unlabelled" in last else []),
         *_weighed(last),
         ("goes on learning", _goes_on(last)),
     ]

@@ -34,12 +34,15 @@ class LabelledRows:
         For each run of rows, its file and the numbers of its rows there.
     left_out : int
         How many rows beside them have no label.
+    unlabelled : str, optional
+        What stands for the label of rows that have none, and are learnt from all the same.
     """
 
     X: Any
     y: npt.NDArray[np.str_]
     origin: Sequence[tuple[str, npt.NDArray[np.intp]]]
     left_out: int = 0
+    unlabelled: str | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -49,7 +52,8 @@ class LabelledRows:
         """The rows of all parts, one after the other."""
         y: npt.NDArray[np.str_] = np.concatenate([part.y for part in parts])
         origin = [run for part in parts for run in part.origin]
-        return cls(joined([part.X for part in parts]), y, origin, sum(part.left_out for part in parts))
+        left_out = sum(part.left_out for part in parts)
+        return cls(joined([part.X for part in parts]), y, origin, left_out, parts[0].unlabelled)
 
     def where(self, row: int) -> str:
         """How a message calls a row."""
@@ -89,8 +93,10 @@ def read_labelled(
     features: Sequence[str],
     skip_unlabelled: bool,
     speech: Speech,
+    stand_in: str | None = None,
+    hint: str = "",
 ) -> LabelledRows:
-    """Read all rows into memory; those without a label are refused, or left out if asked for.
+    """Read all rows into memory; those without a label are refused, left out or kept, as asked for.
 
     Parameters
     ----------
@@ -102,9 +108,13 @@ def read_labelled(
         Leave out rows without a label.
     speech : Speech
         Where progress and notes go.
+    stand_in : str, optional
+        Keep rows without a label, or with this one; it stands for their label.
+    hint : str
+        What else a message says can be done with rows without a label.
     """
     parts: list[LabelledRows] = []
-    unlabelled = Unlabelled(label, skip_unlabelled)
+    unlabelled = Unlabelled(label, skip_unlabelled, stand_in, hint)
     n_rows = 0
     with speech.progress("reading", dataset.total_bytes) as tell:
         for batch in dataset.batches([label, *([text] if text else features)]):
@@ -128,6 +138,7 @@ def labelled_part(
         y[kept].astype(np.str_),
         [(batch.source, batch.first_row + np.flatnonzero(kept))],
         int((~kept).sum()),
+        unlabelled.stand_in,
     )
 
 
@@ -150,15 +161,23 @@ class Unlabelled:
         Where labels should be.
     skip : bool
         Whether to leave such rows out.
+    stand_in : str, optional
+        Keep such rows, and those with this label; it stands for their label.
+    hint : str
+        What else the error says can be done.
     """
 
-    def __init__(self, column: str, skip: bool) -> None:
-        self.column, self.skip = column, skip
+    def __init__(self, column: str, skip: bool, stand_in: str | None = None, hint: str = "") -> None:
+        self.column, self.skip, self.stand_in, self.hint = column, skip, stand_in, hint
         self.count, self.first = 0, ""
 
     def sorted_out(self, batch: Batch) -> tuple[npt.NDArray[np.object_], Booleans]:
         """The labels of a batch, and which rows have one."""
         y = batch.labels(self.column)
+        if self.stand_in is not None:
+            y = np.array([self.stand_in if label is None else label for label in y], dtype=object)
+            self.count += int((y == self.stand_in).sum())
+            return y, np.ones(len(y), dtype=np.bool_)
         kept = np.array([label is not None for label in y], dtype=np.bool_)
         if not kept.all():
             self.first = self.first or batch.where(int(np.argmin(kept)))
@@ -167,14 +186,25 @@ class Unlabelled:
 
     def settle(self, name: str, n_rows: int, speech: Speech) -> None:
         """Say how many there were: as a note if they were skipped, else as the error they are."""
+        if self.stand_in is not None and not self.count:
+            speech.note(f"every row of {name} has a label: --unlabelled {self.stand_in!r} meets none")
         if not self.count:
             return
         if self.count == n_rows:
             raise BadInputError(f"no row of {name} has a label in column {self.column!r}.")
         counted = f"{self.count:,} of {n_rows:,} rows of {name} have no label in column {self.column!r}"
+        if self.stand_in is not None:
+            speech.note(f"{counted}: learnt from without one")
+            return
         if not self.skip:
-            raise BadInputError(f"{counted}, first {self.first}: leave them out with --skip-unlabelled.")
+            out = f"{counted}, first {self.first}: leave them out with --skip-unlabelled{self.hint}."
+            raise BadInputError(out)
         speech.note(f"{counted}: left out")
+
+
+def classes_among(rows: Described) -> set[str]:
+    """The labels, without what stands for none."""
+    return set(rows.y.tolist()) - {getattr(rows, "unlabelled", None)}
 
 
 class Described(Protocol):

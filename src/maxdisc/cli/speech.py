@@ -185,3 +185,11 @@ def evidence_line(evidence: dict[str, Any], log_loss: float | None) -> str:
     if log_loss is not None:
         parts.append(f"held-out log-loss {log_loss:.4f}")
     return ", ".join(parts)
+
+
+def unlabelled_line(told: dict[str, Any]) -> str:
+    """What rows without a label came to."""
+    rows = f"{told['rows']:,} rows" if "rows" in told else "rows"
+    if not told["weight"]:
+        return f"{rows}, left alone: held-out rows are not told better with them"
+    return f"{rows} of weight {told['weight']:.2g}, labels shared out in {told['steps']} steps"

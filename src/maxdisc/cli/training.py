@@ -38,7 +38,7 @@ from maxdisc.cli.options import (
 )
 from maxdisc.cli.outputs import require_writable, written_since
 from maxdisc.cli.remembered import file_names
-from maxdisc.cli.speech import Speech, evidence_line, say_facts, say_json, size_of
+from maxdisc.cli.speech import Speech, evidence_line, say_facts, say_json, size_of, unlabelled_line
 
 if TYPE_CHECKING:
     from maxdisc.cli.labelled import Described, LabelledRows
@@ -72,6 +72,15 @@ def fit(
     format: FormatOption = None,
     encoding: EncodingOption = "utf-8",
     skip_unlabelled: SkipUnlabelledOption = False,
+    unlabelled: Annotated[
+        Optional[str],
+        typer.Option(
+            "--unlabelled",
+            metavar="VALUE",
+            help="Learn from rows without a label, too: those with this one, or none ('' for these alone).",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
     family: Annotated[
         Family,
         typer.Option(
@@ -229,6 +238,8 @@ def fit(
 
     maxdisc fit train.csv --search -o best.maxdisc
 
+    maxdisc fit mostly-unlabelled.csv --unlabelled '' -o topics.maxdisc
+
     maxdisc fit 'parts/*.parquet' --engine dask --scheduler tcp://10.0.0.5:8786 -o parts.maxdisc
 
     maxdisc fit 'parts/*.parquet' --label tumour --engine spark --master 'local[4]' -o tumour.maxdisc
@@ -248,6 +259,9 @@ def fit(
         "cv": _number_or_word(folds, "--folds", ("holdout", "hash")),
         "rule": rule.value,
     }
+    if unlabelled is not None:
+        _require_soft(skip_unlabelled, search, stream or checkpoint is not None, engine, structure)
+        learning["unlabelled"] = unlabelled
     words = {
         "scale": None if scale is Scale.none else scale.value,
         "stop_words": _stop_words(stop_words),
@@ -285,7 +299,9 @@ def fit(
         else:
             from maxdisc.cli.labelled import read_labelled
 
-            rows = read_labelled(dataset, roles.label, roles.text, roles.features, skip_unlabelled, speech)
+            columns = (roles.label, roles.text, roles.features)
+            hint = ", or learn from them, too, with --unlabelled ''"
+            rows = read_labelled(dataset, *columns, skip_unlabelled, speech, unlabelled, hint)
         _require_two_classes(rows, roles.label, dataset.name)
         _note_roles(roles, rows, speech)
         speech.say_notes(done=False)
@@ -317,8 +333,23 @@ def fit(
     say_json(facts) if json else _show(facts)
 
 
+def _require_soft(skip: bool, search: bool, stream: bool, engine: Engine, structure: Structure) -> None:
+    """Raise ``BadInputError`` for what does not go with rows that have no label."""
+    for given, flag in (
+        (skip, "--skip-unlabelled"),
+        (search, "--search"),
+        (stream, "--stream and --checkpoint"),
+        (engine is not Engine.local, f"--engine {engine.value}"),
+        (structure is Structure.joint, "--structure joint"),
+    ):
+        if given:
+            raise BadInputError(f"--unlabelled learns from rows in memory, by one model: leave out {flag}.")
+
+
 def _require_two_classes(rows: Described, column: str, source: str) -> None:
-    classes = set(rows.y.tolist())
+    from maxdisc.cli.labelled import classes_among
+
+    classes = classes_among(rows)
     if len(classes) < 2:
         only = ", ".join(map(repr, classes))
         raise BadInputError(
@@ -458,6 +489,13 @@ def _facts(model: Any, roles: Roles, rows: Described, output: Path, seconds: flo
         "folds": None,
         "seconds": round(seconds, 3),
     }
+    stand_in = getattr(rows, "unlabelled", None)
+    if stand_in is not None:
+        facts["unlabelled"] = {
+            "rows": int((rows.y == stand_in).sum()),
+            "weight": classifier.unlabelled_weight_,
+            "steps": classifier.n_iter_,
+        }
     if path is not None:
         at = path.best_position("one_se" if classifier.rule == "one_se" else "best")
         if isinstance(weighed, Weighed):
@@ -487,6 +525,8 @@ def _show(facts: dict[str, Any]) -> None:
         ("rows", f"{facts['rows']:,} in {facts['classes']} classes"),
         (noun, f"{facts['features_kept']:,} kept of {facts['features']:,}, {facts['family']} densities"),
     ]
+    if facts.get("unlabelled", {}).get("rows"):
+        lines.append(("unlabelled", unlabelled_line(facts["unlabelled"])))
     if "search" in facts:
         tried = facts["search"]["candidates"]
         best = dict(tried[facts["search"]["chosen"]])
@@ -504,8 +544,10 @@ def _show(facts: dict[str, Any]) -> None:
 
 def _note_roles(roles: Roles, rows: Described, speech: Speech) -> None:
     """Show what was guessed, and what was left out."""
+    from maxdisc.cli.labelled import classes_among
+
     if roles.guessed:
-        parts = [f"label: {roles.label} ({len(set(rows.y.tolist()))} classes)"]
+        parts = [f"label: {roles.label} ({len(classes_among(rows))} classes)"]
         flags = ["--label"] if "label" in roles.guessed else []
         if roles.text is not None:
             parts.append(f"text: {roles.text}")
