@@ -44,7 +44,7 @@ from maxdisc.joint import POOLED, Joint, JointDecision
 from maxdisc.joint_folds import JointChoice, JointModels
 from maxdisc.matrices import Booleans, Floats, Integers, Matrix, canonical, column_name, is_sparse
 from maxdisc.mixed import MixedDecision, ranked_model, unknown_model
-from maxdisc.novelty import familiarity
+from maxdisc.novelty import Novelty, familiarity
 from maxdisc.parameters import (
     given_jobs,
     given_prior,
@@ -992,8 +992,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         >>> model.novelty([[5.0, 3.4, 1.5, 0.2], [50.0, 34.0, 15.0, 2.0]]) > 0.01
         array([ True, False])
         """
-        X = self._rows(X)
-        learnt = self.evidence_.novelty if isinstance(self.evidence_, Evidence) else None
+        X, learnt = self._rows(X), self._novelty
         if learnt is None:
             raise ValueError(self._why_not_novelty())
         generative = cast(LinearDecision | MixedDecision, self._model[1])
@@ -1008,6 +1007,11 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         # What has no cells is as good as anything.
         nothing = (scores == learnt.level).all(axis=1) & (reference == learnt.unknown).all(axis=1)
         return np.where(nothing, 1.0, out)
+
+    @property
+    def _novelty(self) -> Novelty | None:
+        """What is usual of held-out rows, where there were any."""
+        return self.evidence_.novelty if isinstance(self.evidence_, Evidence) else None
 
     def _why_not_novelty(self) -> str:
         """What keeps rows from being compared with held-out ones, and what to do about it."""
