@@ -50,6 +50,7 @@ LAYERS = {
     "shared_weights": 3,
     "corrections": 3,
     "held_out": 4,
+    "novelty": 4,
     "selection": 5,
     "schema": 4,
     "family_choice": 4,

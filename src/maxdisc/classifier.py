@@ -6,6 +6,7 @@ import numbers
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self, TypeAlias, cast
 
@@ -44,8 +45,9 @@ from maxdisc.held_out import band_edges, enough_rows
 from maxdisc.joint import POOLED, Joint, JointDecision
 from maxdisc.joint_folds import JointChoice, JointModels
 from maxdisc.matrices import Booleans, Floats, Integers, Matrix, canonical, column_name, is_sparse
-from maxdisc.mixed import MixedDecision, ranked_model
+from maxdisc.mixed import MixedDecision, ranked_model, unknown_model
 from maxdisc.moments import ClassMoments
+from maxdisc.novelty import Novelty, familiarity
 from maxdisc.nulls import p_values
 from maxdisc.parameters import (
     given_jobs,
@@ -238,6 +240,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     unlabelled_weight_: float
     evidence_: Evidence | AveragedEvidence | None
     _weighed_now: tuple[Decision, Decision] | None
+    _unknown_now: tuple[Decision, LinearDecision | MixedDecision] | None
     _moments: AnyMoments | None
     _schema: Schema | None = None
     _frame: Any = None
@@ -750,6 +753,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         model: tuple[FeatureRanking, Decision] | None = None,
         joint: Joint | None = None,
         evidence: Evidence | AveragedEvidence | None = None,
+        unknown: tuple[Decision, LinearDecision | MixedDecision] | None = None,
     ) -> Self:
         """Everything that fitting leaves behind, names aside; a model file brings the model with it."""
         self._settings = settings
@@ -768,6 +772,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         self.stability_ = choice.stability
         self._model_now = model
         self._weighed_now = None
+        self._unknown_now = unknown
         self.joint_ = joint
         self.evidence_ = evidence
         return self
@@ -861,6 +866,14 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         if isinstance(generative, MixedDecision):
             return generative, self.evidence_.applied(generative)
         return None
+
+    @property
+    def _unknown(self) -> LinearDecision | MixedDecision:
+        """The densities of unknown classes, made when first asked for after a batch."""
+        generative = cast(LinearDecision | MixedDecision, self._model[1])
+        if self._unknown_now is None or self._unknown_now[0] is not generative:
+            self._unknown_now = generative, unknown_model(generative, self.moments_, self.smoothing_)
+        return self._unknown_now[1]
 
     @property
     def _density(self) -> LinearDecision | MixedDecision | JointDecision:
@@ -1093,6 +1106,66 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         density = self._density
         with limited_threads(given_jobs(self.n_jobs)):
             return np.asarray(logsumexp(density.scores(X), axis=1) + density.log_base(X))
+
+    def novelty(self, X: Any) -> Floats:
+        """How well rows fit the known classes: the p-value of "this row belongs to one of them".
+
+        Of rows of known classes, 1 % have a p-value of 0.01 or less. So ``novelty(X) <= 0.01`` flags what is
+        stranger than all but 1 % of them: see :class:`maxdisc.novelty.Novelty`. The least p-value is
+        1 / (n + 1), with n held-out rows. ``prior`` does not matter here. Missing cells say nothing, so that
+        rows with fewer cells than those of the training fit less well; a row without any has p-value 1.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (N, D)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (N,)
+            In (0, 1]; small for what is unlike all that was seen, or between the classes.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from maxdisc import MaxDiscClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = MaxDiscClassifier().fit(X, y)
+        >>> model.novelty([[5.0, 3.4, 1.5, 0.2], [50.0, 34.0, 15.0, 2.0]]) > 0.01
+        array([ True, False])
+        """
+        X, learnt = self._rows(X), self._novelty
+        if learnt is None:
+            raise ValueError(self._why_not_novelty())
+        generative = cast(LinearDecision | MixedDecision, self._model[1])
+        strength = replace(cast(Evidence, self.evidence_), weights=learnt.weights).strength(
+            len(generative.columns)
+        )
+        with limited_threads(given_jobs(self.n_jobs)), np.errstate(over="ignore", invalid="ignore"):
+            weighed = replace(generative.weighed(strength, np.zeros(1)), log_prior=learnt.level)
+            scores = weighed.scores(X)
+            reference = self._unknown.weighed(strength, learnt.unknown).scores(X)
+        out = learnt.p_values(familiarity(scores, learnt.level, reference))
+        # What has no cells is as good as anything.
+        nothing = (scores == learnt.level).all(axis=1) & (reference == learnt.unknown).all(axis=1)
+        return np.where(nothing, 1.0, out)
+
+    @property
+    def _novelty(self) -> Novelty | None:
+        """What is usual of held-out rows, where there were any."""
+        return self.evidence_.novelty if isinstance(self.evidence_, Evidence) else None
+
+    def _why_not_novelty(self) -> str:
+        """What keeps rows from being compared with held-out ones, and what to do about it."""
+        if self.joint_ is not None:
+            return (
+                "novelty is for independent features, and these are described jointly: fit with "
+                "structure='independent'."
+            )
+        return (
+            "novelty compares rows with held-out ones, and this model has learnt from none: call fit with "
+            "evidence='calibrated' and more rows, or choose_n_features after partial_fit."
+        )
 
     def explain(self, X: Any) -> Explanation:
         """Take the scores of some rows apart, feature by feature; memory grows with N x C x K.

@@ -16,7 +16,16 @@ import scipy.sparse as sp
 from maxdisc import kernels
 from maxdisc.densities import LEAST_SPREAD, ClassDensities, class_prior, density_blocks
 from maxdisc.divergences import Divergence, FeatureRanking, checked_scores, js_gm, require_finite
-from maxdisc.families import Bernoulli, Exponential, Family, Gaussian, Geometric, Poisson
+from maxdisc.families import (
+    Bernoulli,
+    Categorical,
+    Exponential,
+    Family,
+    Gaussian,
+    Geometric,
+    NumericFamily,
+    Poisson,
+)
 from maxdisc.matrices import Booleans, Floats, Integers, Matrix, blocks, is_sparse, with_data
 from maxdisc.moments import ClassMoments
 from maxdisc.smoothing import LEAST, Smoothing
@@ -34,6 +43,8 @@ CELLS_AT_A_TIME = 2**17
 MANY_STORED = 2**16
 # ... and from so many on, it is worth loading.
 STORED_WORTH_LOADING = 2**24
+# Natural parameters times this are those of a density a thousand times as broad.
+BREADTH = 1e-3
 # Terms of this size cancel to about 1e-12. A Gaussian reaches it 140 deviations away from its origin.
 FAR = 1e4
 # In sparse rows such a feature would have to be made dense, so more is borne: terms cancel to about 1e-7.
@@ -137,6 +148,11 @@ class LinearDecision:
     def n_classes(self) -> int:
         """C, the number of classes."""
         return int(self.weights.shape[1])
+
+    @property
+    def telling(self) -> Booleans:
+        """The features that say something of some class, shape (K,)."""
+        return np.asarray(self.weights.any(axis=(0, 1)) | self.baseline.any(axis=0))
 
     def first(self, size: int) -> LinearDecision:
         """The decision that keeps only the ``size`` best of these features."""
@@ -274,7 +290,7 @@ class LinearDecision:
 
     def log_base(self, X: Matrix) -> Floats:
         """Log base measure of the kept features of each row, shape (N,); 0 for those that say nothing."""
-        telling = self.columns[self.weights.any(axis=(0, 1)) | self.baseline.any(axis=0)]
+        telling = self.columns[self.telling]
         out = np.empty(X.shape[0])
         for rows in row_blocks(X.shape[0], self, is_sparse(X)):
             kept = X[rows][:, telling]
@@ -503,6 +519,55 @@ def _ranked_by_kernel(
 
     in_threads(fill, list(blocks(len(columns), moments.n_classes, CELLS_AT_A_TIME)))
     return ranking, decision
+
+
+def unknown_decision(
+    family: Family, moments: ClassMoments, smoothing: Smoothing, columns: Integers
+) -> LinearDecision:
+    """Two densities that something of no known class may have: that of all rows, and a far broader one.
+
+    The first has the moments of all classes together. The second is what is left of it when its natural
+    parameters are all but 0: a row that is far from everything is more likely there. Densities that have no
+    closed form, and levels, are not broadened.
+
+    Parameters
+    ----------
+    family, smoothing, columns
+        As of :meth:`LinearDecision.of`.
+    moments : ClassMoments
+        Of the classes.
+
+    Returns
+    -------
+    LinearDecision
+        Of two classes, whose log prior is 0.
+    """
+    pooled = LinearDecision.of(family, moments.together(), smoothing, columns)
+    weights, baseline = pooled.weights, pooled.baseline
+    if not isinstance(family, Categorical | NumericFamily):
+        weights = BREADTH * weights
+        telling = pooled.telling
+        baseline = np.zeros_like(baseline)
+        baseline[:, telling] = family.log_partition(weights[:, :, telling])
+    return replace(
+        pooled,
+        weights=np.concatenate([pooled.weights, weights], axis=1),
+        baseline=np.concatenate([pooled.baseline, baseline]),
+        log_prior=np.zeros(2),
+    )
+
+
+def unknown_beside(decision: LinearDecision, moments: ClassMoments, smoothing: Smoothing) -> LinearDecision:
+    """What :func:`unknown_decision` has for the features of a decision that was made from the same moments.
+
+    Features that say nothing there say nothing here.
+    """
+    unknown = unknown_decision(decision.family, moments, smoothing, decision.columns)
+    silent = ~decision.telling
+    if silent.any():
+        unknown.weights[:, :, silent] = 0.0
+        unknown.baseline[:, silent] = 0.0
+    return unknown
 
 
 def _are_many_gaussians(family: Family, moments: ClassMoments) -> bool:

@@ -22,6 +22,7 @@ from maxdisc.held_out import HeldOut, enough_rows
 from maxdisc.matrices import Booleans, Floats, Integers, Matrix, is_sparse
 from maxdisc.mixed import MixedDecision
 from maxdisc.moments import ClassMoments
+from maxdisc.novelty import Novelty
 from maxdisc.selection import Choice, Rule, SelectionPath, Trials, enough_folds
 from maxdisc.shared_weights import SharedWeights, doubt, shared_weights
 from maxdisc.smoothing import Smoothing
@@ -73,6 +74,8 @@ class Evidence:
         How many rows of equal weight these are.
     ridge : float
         Of the correction; 0 where there is none.
+    novelty : Novelty, optional
+        How well held-out rows fit the classes, before any correction.
 
     Examples
     --------
@@ -92,6 +95,7 @@ class Evidence:
     accuracy: float = np.nan
     n_rows: float = 0.0
     ridge: float = 0.0
+    novelty: Novelty | None = None
 
     def __repr__(self) -> str:
         corrected = "" if self.columns is None else f", {len(self.columns)} features corrected"
@@ -133,7 +137,8 @@ class Evidence:
         if self.correction is not None:
             correction = np.zeros((n_classes, self.correction.shape[1]))
             correction[positions] = self.correction
-        return replace(self, bias=bias, correction=correction)
+        novelty = None if self.novelty is None else self.novelty.reindexed(positions, n_classes)
+        return replace(self, bias=bias, correction=correction, novelty=novelty)
 
 
 def calibrate(
@@ -209,6 +214,7 @@ def calibrate(
         log_loss=log_loss,
         accuracy=accuracy,
         n_rows=float(path.n_rows.sum()),
+        novelty=bands.novelty(weights, bias, models.unknown(edges, smoothing, most, by_fold)),
     )
     return Choice(smoothing, size, path), evidence
 
@@ -221,6 +227,10 @@ class _Bands:
     folds: Integers
     edges: Integers
     log_prior: Floats
+    #: The evidence (n, G) of the best class in each band, which was taken out.
+    best: Floats
+    #: Which of all rows these are.
+    telling: Booleans
 
     @classmethod
     def of(cls, by_fold: dict[int, HeldOut], edges: Integers, prior: Floats) -> _Bands | None:
@@ -236,8 +246,9 @@ class _Bands:
         with np.errstate(divide="ignore"):
             log_prior = np.maximum(np.log(prior), np.log(np.finfo(np.float64).tiny))
         sample = sample.select(telling)
+        best = sample.evidence.max(axis=1)
         sample = replace(sample, evidence=_bounded(sample.evidence))
-        return cls(sample, folds[telling], edges, log_prior)
+        return cls(sample, folds[telling], edges, log_prior, best, telling)
 
     def loss(self) -> float:
         """The mean log-loss of all bands, weighed."""
@@ -276,6 +287,17 @@ class _Bands:
         sample, start = self.sample, SharedWeights(weights, bias + self.log_prior, np.nan, True)
         tensor = sample.evidence[:, :, : len(weights)]
         return _judged(tensor, sample.codes, sample.weights, self.folds, self.log_prior, start)
+
+    def novelty(self, weights: Floats, bias: Floats, unknown: dict[int, Floats] | None) -> Novelty | None:
+        """How well the rows fit the classes; None where there is nothing to compare these with."""
+        if unknown is None:
+            return None
+        size = len(weights)
+        with np.errstate(invalid="ignore"):
+            above = np.concatenate(list(unknown.values()))[self.telling] - self.best[:, None]
+        beside = np.nan_to_num(np.clip(above, -FARTHEST, FARTHEST), nan=FARTHEST)
+        given = (self.sample.evidence[:, :, :size], beside[:, :, :size], self.sample.weights)
+        return Novelty.learnt(*given, weights, bias + self.log_prior)
 
     def _fitted(self, size: int, before: SharedWeights | None) -> SharedWeights:
         sample = self.sample

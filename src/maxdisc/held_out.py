@@ -10,10 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from maxdisc.decision import LinearDecision
+from maxdisc.columns import AnyFamily, AnyMoments, Columns, MixedMoments
+from maxdisc.decision import LinearDecision, unknown_decision
 from maxdisc.matrices import Floats, Integers, Matrix, is_sparse
 from maxdisc.mixed import MixedDecision
+from maxdisc.moments import ClassMoments
 from maxdisc.rows import row_hashes, scrambled
+from maxdisc.smoothing import Smoothing
 
 Hashes: TypeAlias = npt.NDArray[np.uint64]
 
@@ -79,6 +82,8 @@ class HeldOut:
         More rows than this are sampled.
     seen : int
         How many rows there were.
+    bands : ndarray of shape (D,), optional
+        The band of each feature; G for one that is in none, or says nothing.
     """
 
     evidence: Floats
@@ -88,6 +93,7 @@ class HeldOut:
     hashes: Hashes
     most: int
     seen: int
+    bands: npt.NDArray[np.int8] | None = None
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -103,7 +109,7 @@ class HeldOut:
         """Some of the rows."""
         hashes = self.hashes[kept] if len(self.hashes) else self.hashes
         parts = (self.evidence[kept], self.codes[kept], self.weights[kept], self.rows[kept])
-        return HeldOut(*parts, hashes, self.most, self.seen)
+        return HeldOut(*parts, hashes, self.most, self.seen, self.bands)
 
     def levelled(self) -> HeldOut:
         """No row of a sample counts for more than a hundredth: what repeats often may be in it by luck."""
@@ -112,7 +118,10 @@ class HeldOut:
 
     @classmethod
     def joined(cls, parts: Sequence[HeldOut]) -> HeldOut:
-        """The rows of several, one after the other; their hashes only if all have them."""
+        """The rows of several, one after the other; their hashes only if all have them.
+
+        The bands are those of the first: of batches of one fold they are the same.
+        """
         hashed = all(len(p.hashes) == len(p) for p in parts)
         return cls(
             np.concatenate([p.evidence for p in parts]),
@@ -122,6 +131,7 @@ class HeldOut:
             np.concatenate([p.hashes if hashed else p.hashes[:0] for p in parts]),
             parts[0].most,
             sum(p.seen for p in parts),
+            parts[0].bands,
         )
 
 
@@ -165,7 +175,50 @@ class BandTrial:
         """The evidence of bands that end at ``sizes``."""
         rows, codes, weights, hashes, seen = _drawn(X, labels, weights, rows, self.most)
         evidence = self.decision.by_bands(X[rows], sizes)
-        return HeldOut(evidence, codes, weights, rows, hashes, self.most, seen)
+        return HeldOut(
+            evidence, codes, weights, rows, hashes, self.most, seen, self._bands(X.shape[1], sizes)
+        )
+
+    def _bands(self, n_features: int, edges: Integers) -> npt.NDArray[np.int8]:
+        kept = self.decision.first(int(edges[-1]))
+        out = np.full(n_features, len(edges), dtype=np.int8)
+        places = np.repeat(np.arange(len(edges), dtype=np.int8), np.diff(edges, prepend=0))
+        # Of mixed columns some cells may say nothing; those of unknown classes then do neither.
+        telling = kept.telling if isinstance(kept, LinearDecision) else True
+        out[kept.columns] = np.where(telling, places, len(edges))
+        return out
+
+
+def unknown_by_bands(
+    family: AnyFamily,
+    moments: AnyMoments,
+    smoothing: Smoothing,
+    bands: npt.NDArray[np.int8],
+    n_bands: int,
+    X: Matrix,
+) -> Floats:
+    """The evidence of each band of features for the two unknown classes, shape (n, 2, G).
+
+    Parameters
+    ----------
+    family, moments, smoothing
+        Of the densities: see :func:`maxdisc.decision.unknown_decision`.
+    bands : ndarray of shape (D,)
+        The band of each feature, ``n_bands`` for none.
+    n_bands : int
+        G.
+    X : matrix of shape (n, D)
+        Rows.
+    """
+    if isinstance(family, Columns):
+        assert isinstance(moments, MixedMoments)  # both are of one table
+        parts = zip(family.blocks, moments.parts, X.parts, strict=True)
+        given = [(block.family, part, smoothing, bands[block.columns], cells) for block, part, cells in parts]
+        return np.sum([unknown_by_bands(*g[:4], n_bands, g[4]) for g in given], axis=0)
+    assert isinstance(moments, ClassMoments)
+    order = np.argsort(bands, kind="stable")
+    ends = np.searchsorted(bands[order], np.arange(n_bands), side="right")
+    return unknown_decision(family, moments, smoothing, order[: ends[-1]]).by_bands(X, ends)
 
 
 @dataclass(frozen=True, eq=False)

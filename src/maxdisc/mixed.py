@@ -11,7 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from maxdisc.columns import Block, Columns, MixedMoments, cell_scores, chance
-from maxdisc.decision import LinearDecision, Reorder, ranked_decision, scored_decision
+from maxdisc.decision import LinearDecision, Reorder, ranked_decision, scored_decision, unknown_beside
 from maxdisc.densities import class_prior
 from maxdisc.divergences import Divergence, FeatureRanking
 from maxdisc.families import Family
@@ -183,6 +183,32 @@ def ranked_model(
         return _ranked_columns(family, moments, smoothing, divergence, prior, size)
     assert isinstance(moments, ClassMoments)
     return ranked_decision(family, moments, smoothing, divergence, prior, size, reorder)
+
+
+def unknown_model(
+    decision: LinearDecision | MixedDecision, moments: ClassMoments | MixedMoments, smoothing: Smoothing
+) -> LinearDecision | MixedDecision:
+    """Densities of what is of no known class, be the features of one family or of several.
+
+    Parameters
+    ----------
+    decision, moments, smoothing
+        As for :func:`maxdisc.decision.unknown_beside`.
+
+    Returns
+    -------
+    LinearDecision or MixedDecision
+        Of two classes.
+    """
+    if isinstance(decision, LinearDecision):
+        assert isinstance(moments, ClassMoments)
+        return unknown_beside(decision, moments, smoothing)
+    assert isinstance(moments, MixedMoments)  # both are of one table
+    parts = [
+        replace(part, decision=unknown_beside(part.decision, sums, smoothing))
+        for part, sums in zip(decision.parts, moments.parts, strict=True)
+    ]
+    return replace(decision, parts=parts, log_prior=np.zeros(2))
 
 
 def _ranked_columns(

@@ -158,6 +158,16 @@ class ClassMoments:
         of_pairs, of_odd = outside._of_classes(slice(half)), outside._of_classes(slice(half, None))
         return _side_by_side(of_pairs + right, of_pairs + left, of_odd)
 
+    def together(self) -> ClassMoments:
+        """The moments of all classes, as one."""
+        out = self
+        while out.n_classes > 1:
+            half = out.n_classes // 2
+            pairs = out._of_classes(slice(half)) + out._of_classes(slice(half, 2 * half))
+            odd = out._of_classes(slice(2 * half, None))
+            out = _side_by_side(pairs, odd) if odd.n_classes else pairs
+        return replace(out, nonzero=self.nonzero, squares=self.squares)
+
     def _of_classes(self, some: slice) -> ClassMoments:
         return ClassMoments(
             self.weight[some],

@@ -15,7 +15,7 @@ from maxdisc.columns import AnyFamily, AnyMoments
 from maxdisc.decision import LinearDecision
 from maxdisc.divergences import Divergence
 from maxdisc.families import Family
-from maxdisc.held_out import BandTrial, HeldOut, RowSample, RowTrial
+from maxdisc.held_out import BandTrial, HeldOut, RowSample, RowTrial, unknown_by_bands
 from maxdisc.matrices import Floats, Integers, is_sparse
 from maxdisc.mixed import MixedDecision, ranked_model
 from maxdisc.moments import added, exclusive_totals
@@ -288,6 +288,26 @@ class FoldModels:
             for s in smoothings
         ]
 
+    def unknown(
+        self, edges: Integers, smoothing: Smoothing, most: int, held: dict[int, HeldOut]
+    ) -> dict[int, Floats] | None:
+        """The evidence for unknown classes, where the rows are in memory; see ``Trials``."""
+        sample = self._sampled(most)
+        rows = self.rows if sample is None else sample[0]
+        if not isinstance(rows, ArrayRows):
+            return None
+        out: dict[int, Floats] = {}
+        before = 0
+        for folds, parts in self._plans:
+            training_of = _training_of(parts)
+            for fold in range(folds.count):
+                part = held.get(before + fold)
+                if part is not None and part.bands is not None:
+                    given = (training_of(fold), smoothing, part.bands, len(edges), rows.X[part.rows])
+                    out[before + fold] = unknown_by_bands(self.family, *given)
+            before += folds.count
+        return out
+
     def _sampled(self, most: int) -> tuple[ArrayRows, Sequence[Folds]] | None:
         """Held-out rows of every fold, in memory, and their folds: one pass for all models tried on them.
 
@@ -497,6 +517,14 @@ class Trials(Protocol):
         """The evidence of bands of features for held-out rows, at most so many of each fold.
 
         For each smoothing, by the number of the fold; folds without training rows are left out.
+        """
+
+    def unknown(
+        self, edges: Integers, smoothing: Smoothing, most: int, held: dict[int, HeldOut]
+    ) -> dict[int, Floats] | None:
+        """The evidence (n, 2, G) of the same rows for unknown classes, by the number of the fold.
+
+        Of one smoothing only: it takes as long as two more classes. None where the rows are out of reach.
         """
 
 

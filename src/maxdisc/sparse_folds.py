@@ -13,7 +13,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from maxdisc.counting import class_moments
-from maxdisc.decision import CELLS_AT_A_TIME, worth_compiling
+from maxdisc.decision import CELLS_AT_A_TIME, unknown_decision, worth_compiling
 from maxdisc.divergences import Divergence, FeatureRanking, js_gm, require_finite
 from maxdisc.families import Family
 from maxdisc.held_out import HeldOut, content_hashes, sampled
@@ -134,6 +134,18 @@ class SparseFoldModels:
         """Evidence of the held-out rows, by the number of the fold; see :class:`maxdisc.selection.Trials`."""
         tried = self._tried(smoothings, chosen, lambda t, s, table: t.evidence(edges, s, most, table))
         return [{f: found for f, found in by_fold.items() if found is not None} for by_fold in tried]
+
+    def unknown(
+        self,
+        edges: Integers,
+        smoothing: Smoothing,
+        most: int,  # noqa: ARG002  # the rows are where they were
+        held: dict[int, HeldOut],
+    ) -> dict[int, Floats]:
+        """The evidence for unknown classes, by the number of the fold; see ``Trials``."""
+        trials = [trial for group in self._groups for trial in group.trials]
+        out = in_threads(lambda f: trials[f].unknown(len(edges), smoothing, held[f]), list(held))
+        return dict(zip(held, out, strict=True))
 
     def kept(self, fold: int, smoothing: Smoothing, size: int) -> Integers:
         """The best features by the training rows of a fold, shape (size,); there must be one plan."""
@@ -371,9 +383,25 @@ class _Trial:
             return out
 
         def together(parts: list[Floats]) -> HeldOut:
-            return HeldOut(np.concatenate(parts), labels[rows], count, rows, hashes, most, len(self.held))
+            bands = model.bucket.astype(np.int8)
+            given = (labels[rows], count, rows, hashes, most, len(self.held), bands)
+            return HeldOut(np.concatenate(parts), *given)
 
         return Work([partial(told, some) for some in ranges_of_cells(X, rows)], together)
+
+    def unknown(self, n_bands: int, smoothing: Smoothing, held: HeldOut) -> Floats:
+        """What the densities of unknown classes say of some rows, shape (n, 2, G)."""
+        from maxdisc.kernels.sweeping import band_rows
+
+        X, every = self.models._values, np.arange(self.models.n_features)
+        decision = unknown_decision(self.models.family, self._cells.pooled, smoothing, every)
+        assert held.bands is not None
+        bucket = held.bands.astype(np.int32)
+        baseline = [np.bincount(bucket, b, n_bands + 1)[:n_bands] for b in decision.baseline]
+        out, natural = np.empty((len(held), 2, n_bands)), np.ascontiguousarray(decision.weights[0].T)
+        tables = (natural, every.astype(np.int32), bucket, np.stack(baseline, axis=1))
+        band_rows(X.indptr, X.indices, X.data, held.rows, *tables, out)
+        return out
 
     def kept(self, sizes: Integers, smoothing: Smoothing, table: Floats) -> Work[Integers]:
         """The best features of the model, in the order of their columns; writes in ``table``."""

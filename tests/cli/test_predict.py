@@ -44,6 +44,48 @@ def test_batches_do_not_matter(run, files, monkeypatch):
     assert [row["id"] for row in csv.DictReader(whole.splitlines())] == [str(i) for i in range(60)]
 
 
+def test_unknown_rows_are_told_apart(run, files, tmp_path):
+    model, rows = load(files / "topics.maxdisc"), files / "test.csv"
+    texts = table_of(rows)["body"].to_pylist()
+    p = model[-1].novelty(model[:-1].transform(texts))
+    threshold = float(np.quantile(p, 0.3))
+    arguments = ("predict", files / "topics.maxdisc", rows, "--unknown", threshold)
+    done = run(*arguments)
+    strange = p <= threshold
+    assert 0 < strange.sum() < len(p)
+    labels = np.where(strange, "unknown", model.predict(texts))
+    assert [row["label"] for row in done.rows] == labels.tolist()
+    assert [float(row["novelty"]) for row in done.rows] == pytest.approx(p.tolist(), rel=1e-5)
+    assert f"{len(p)} rows predicted, {strange.sum()} of them unknown" in done.err
+    done = run(*arguments, "--unknown-label", "other", "-o", tmp_path / "out.csv", "--explain", 2)
+    assert f"{strange.sum()} of them other: " in done.err
+    assert (tmp_path / "out.csv").read_text().count(",other,") + (tmp_path / "out.csv").read_text().count(
+        "\nother,"
+    ) >= strange.sum()
+
+
+def test_unknown_is_refused_where_it_cannot_be_told(run, files, tmp_path):
+    rows, topics = files / "test.csv", load(files / "topics.maxdisc").classes_
+    for arguments, words in (
+        (("--unknown", 1.5), "between 0 and 1"),
+        (("--unknown", 0), "between 0 and 1"),
+        (("--unknown", 0.01, "--unknown-label", topics[0]), "--unknown-label"),
+    ):
+        done = run("predict", files / "topics.maxdisc", rows, *arguments)
+        assert (done.code, done.out) == (2, "")
+        assert words in done.err
+    train = files / "train.csv"
+    assert (
+        run(
+            "fit", train, "--text", "body", "--label", "topic", "--evidence", "raw", "-o", tmp_path / "m"
+        ).code
+        == 0
+    )
+    done = run("predict", tmp_path / "m", rows, "--unknown", 0.01)
+    assert (done.code, done.out) == (2, "")
+    assert "--evidence calibrated" in done.err
+
+
 @pytest.mark.parametrize("form", ["csv", "tsv", "parquet", "jsonl"])
 def test_formats_hold_the_same(run, files, tmp_path, form):
     expected = run("predict", files / "topics.maxdisc", files / "test.csv", "--keep", "id,topic").rows

@@ -117,7 +117,7 @@ def _described(
     tensors: dict[str, Any] = {}
     described = Describer(functions or {}, bool(moments), tensors).model(model)
     document = {
-        "format": oldest_format(described),
+        "format": oldest_format(described, tensors),
         "maxdisc": version("maxdisc"),
         "about": about or {},
         "model": described,

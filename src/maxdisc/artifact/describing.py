@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxdisc.artifact.container import ModelFileError
 from maxdisc.artifact.mixed_columns import put_blocks, put_schema
-from maxdisc.artifact.parts import FIELDS, Array, Node
+from maxdisc.artifact.parts import BESIDE, FIELDS, Array, Node
 from maxdisc.artifact.values import encoded, encoded_strings, label_type
 from maxdisc.averaging import AveragedDecision
 from maxdisc.classifier import MaxDiscClassifier
@@ -23,6 +23,7 @@ from maxdisc.divergences import FeatureRanking
 from maxdisc.evidence import Evidence
 from maxdisc.mixed import MixedDecision
 from maxdisc.moments import ClassMoments
+from maxdisc.novelty import Novelty
 from maxdisc.scaling import CountScaler
 from maxdisc.search import MaxDiscSearchCV
 from maxdisc.text import TermFrequencyVectorizer
@@ -145,7 +146,22 @@ class Describer:
             **({} if model.joint_ is None else {"joint": encoded(model.joint_, self.functions, "joint")}),
             **({"average": average} if average else {}),
             **({"evidence": _figures(evidence)} if isinstance(evidence, Evidence) else {}),
+            **self._novelty(model),
         }
+
+    def _novelty(self, model: MaxDiscClassifier) -> Node:
+        """What is usual of rows of known classes, and the densities of unknown ones."""
+        evidence = model.evidence_
+        if not isinstance(evidence, Evidence) or evidence.novelty is None:
+            return {}
+        for field in FIELDS[Novelty]:
+            self._put(f"novelty.{field}", getattr(evidence.novelty, field))
+        unknown = model._unknown
+        parts = [part.decision for part in unknown.parts] if isinstance(unknown, MixedDecision) else [unknown]
+        for place, part in enumerate(parts):
+            for field in BESIDE if len(part.columns) else ():
+                self._put(f"unknown{place}.{field}", getattr(part, field))
+        return {"novelty": True}
 
     def _mixed(
         self, model: MaxDiscClassifier, labels: str, ranking: FeatureRanking, decision: MixedDecision
@@ -166,6 +182,7 @@ class Describer:
             "path": path and encoded(path.smoothing, self.functions, "smoothing"),
             "moments": self.moments,
             "evidence": _figures(evidence) if isinstance(evidence, Evidence) else None,
+            **self._novelty(model),
         }
 
     def discriminative(self, model: DiscriminativeMaxEnt) -> Node:

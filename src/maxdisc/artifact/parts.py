@@ -14,6 +14,7 @@ from maxdisc.divergences import FeatureRanking
 from maxdisc.evidence import Evidence
 from maxdisc.joint import JointDecision
 from maxdisc.moments import ClassMoments
+from maxdisc.novelty import Novelty
 from maxdisc.selection import SelectionPath
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -33,8 +34,11 @@ class Field(NamedTuple):
 #: The arrays of each value. Axes of one letter have one length throughout a classifier: L statistics,
 #: C classes, D features, K kept ones, S sizes, V folds, U unsolved features, G covariances, R rows of their
 #: factors, B rows of coefficients, I values of the objective, M models averaged, E bands of
-#: evidence, Q features corrected. The forms and the density of
+#: evidence, Q features corrected, T places of a table. There are X = 2 unknown classes.
+#: The forms and the density of
 #: an average have a K (and G, R) of their own.
+#: The arrays of the densities of unknown classes; their columns are those of the decision.
+BESIDE = ("origin", "weights", "baseline")
 FIELDS: dict[type, dict[str, Field]] = {
     ClassMoments: {
         "weight": Field("C"),
@@ -81,6 +85,13 @@ FIELDS: dict[type, dict[str, Field]] = {
         "bias": Field("C"),
         "columns": Field("Q", np.int64, optional=True),
         "correction": Field("CQ", optional=True),
+    },
+    Novelty: {
+        "weights": Field("E"),
+        "level": Field("C"),
+        "unknown": Field("X"),
+        "familiarity": Field("T"),
+        "p_value": Field("T"),
     },
     AveragedEvidence: {"weights": Field("M"), "trusts": Field("M")},
     SelectionPath: {

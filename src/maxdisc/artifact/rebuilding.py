@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar, cast
@@ -12,8 +12,8 @@ from sklearn.pipeline import Pipeline
 
 from maxdisc.artifact.container import ModelFileError, short
 from maxdisc.artifact.mixed_columns import decision_of, moments_of, schema_of
-from maxdisc.artifact.parts import FIELDS, Array, Field, Node
-from maxdisc.artifact.soundness import require_sound
+from maxdisc.artifact.parts import BESIDE, FIELDS, Array, Field, Node
+from maxdisc.artifact.soundness import is_normalised, require_sound
 from maxdisc.artifact.values import (
     decoded,
     decoded_strings,
@@ -29,7 +29,9 @@ from maxdisc.divergences import Divergence, FeatureRanking
 from maxdisc.evidence import Evidence
 from maxdisc.families import Family
 from maxdisc.joint import Joint, JointDecision
+from maxdisc.mixed import MixedDecision
 from maxdisc.moments import ClassMoments
+from maxdisc.novelty import Novelty
 from maxdisc.scaling import SCALES, CountScaler
 from maxdisc.selection import Choice, SelectionPath
 from maxdisc.smoothing import Smoothing
@@ -57,10 +59,16 @@ _MODELS = {
     "scaler": CountScaler,
     "discriminative": DiscriminativeMaxEnt,
 }
-#: The kinds that may have learnt from rows without labels.
-_SOFT = {"classifier", "weighed", "mixed"}
+#: What only some models of a kind have learnt.
+_OPTIONAL = {
+    "classifier": {"unlabelled"},
+    "weighed": {"novelty", "unlabelled"},
+    "mixed": {"novelty", "unlabelled"},
+}
 #: The first format that has a kind of model, where that is not 1.
 _SINCE = {"joint": 2, "weighed": 2, "averaged": 2, "discriminative": 2, "scaler": 2, "mixed": 3}
+#: What the names of tensors end in that only the third format has.
+_THIRD = {"familiarity", "squared", "squares", "stability"}
 #: Rows with more features are none that anyone has.
 _MOST_FEATURES = 2**31
 
@@ -91,8 +99,10 @@ def steps_of(node: Any) -> list[Step]:
     return [_step(name, f"{position}.", step) for position, (name, step) in enumerate(listed)]
 
 
-def oldest_format(node: Any) -> int:
-    """The first format that can hold the model of a document."""
+def oldest_format(node: Any, tensors: Iterable[str]) -> int:
+    """The first format that can hold the model of a document and tensors of these names."""
+    if any(name.rpartition(".")[2] in _THIRD for name in tensors):
+        return 3
     kinds = max(
         max(1 + _needs_2(step), 3 * _knows_unlabelled(step), _SINCE.get(step.kind, 1))
         for step in steps_of(node)
@@ -123,9 +133,9 @@ def _step(name: str | None, prefix: str, node: Any) -> Step:
         raise ModelFileError(f"it has a kind of model that this version does not know: {short(kind)}.")
     if not isinstance(node["parameters"], dict):
         raise ModelFileError(f"its parameters are {short(node['parameters'])}, which are none.")
-    fitted = node["fitted"]
-    also = {"unlabelled"} if kind in _SOFT and isinstance(fitted, dict) and "unlabelled" in fitted else set()
-    require_keys(fitted, _LEARNT[kind] | also)
+    learnt = node["fitted"]
+    further = _OPTIONAL.get(kind, set()) & learnt.keys() if isinstance(learnt, dict) else set()
+    require_keys(learnt, _LEARNT[kind] | further)
     return Step(name, prefix, kind, node["parameters"], node["fitted"])
 
 
@@ -144,8 +154,9 @@ def require_figures(node: Any) -> None:
 
 def rebuilt(node: Any, tensors: Mapping[str, Array], functions: Mapping[str, Any], file_format: int) -> Any:
     """The model that a document describes; raise :class:`ModelFileError` unless all of it is sound."""
-    if file_format < oldest_format(node):
-        raise ModelFileError(f"it has what only files of format {oldest_format(node)} have.")
+    oldest = oldest_format(node, tensors)
+    if file_format < oldest:
+        raise ModelFileError(f"it has what only files of format {oldest} have.")
     left = dict(tensors)
     steps = steps_of(node)
     models = [Shelf(left, functions, step.prefix).estimator(step) for step in steps]
@@ -259,10 +270,14 @@ class Shelf:
         joint = self._joint(fitted.get("joint"), family)
         decision: LinearDecision | JointDecision | AveragedDecision
         evidence: Evidence | AveragedEvidence | None = None
+        unknown: tuple[LinearDecision, LinearDecision] | None = None
         if joint is None:
             decision = self.value(LinearDecision, "decision", family=family)
             if "evidence" in fitted:
                 evidence = self._evidence(fitted["evidence"])
+            if "novelty" in fitted and isinstance(evidence, Evidence):
+                evidence = replace(evidence, novelty=self._novelty(fitted["novelty"]))
+                unknown = decision, self._unknown(decision, 0)
         elif "average" in fitted:
             decision, evidence = self._average(fitted["average"])
         else:
@@ -277,9 +292,37 @@ class Shelf:
         self._name_features(model)
         choice = Choice(smoothing, self.lengths["K"], path, stability)
         settings, made = (prior, divergence), (ranking, decision)
-        return model._set(
-            family, classes, class_prior, settings, choice, self.lengths["D"], moments, made, joint, evidence
+        learnt = (made, joint, evidence, unknown)
+        return model._set(family, classes, class_prior, settings, choice, self.lengths["D"], moments, *learnt)
+
+    def _novelty(self, there: Any) -> Novelty:
+        if there is not True:
+            raise ModelFileError(f"its word on novelty is {short(there)}.")
+        self.lengths["X"] = 2
+        novelty = self.value(Novelty, "novelty")
+        sound = (
+            len(novelty.p_value) > 0
+            and (np.diff(novelty.familiarity) > 0).all()
+            and (np.diff(novelty.p_value) >= 0).all()
+            and novelty.p_value[0] > 0
+            and novelty.p_value[-1] <= 1
+            and (novelty.weights >= 0).all()
         )
+        if not sound:
+            raise ModelFileError("its table of p-values is none.")
+        return novelty
+
+    def _unknown(self, decision: LinearDecision, place: int) -> LinearDecision:
+        """The densities of unknown classes, for the features of a decision."""
+        lengths = {"C": 2, "K": len(decision.columns), "L": len(decision.weights)}
+        own, fields = replace(self, lengths=lengths), FIELDS[LinearDecision]
+        if not len(decision.columns):
+            return decision.between(np.array([0, 0]))
+        arrays = {name: own.array(f"unknown{place}.{name}", fields[name]) for name in BESIDE}
+        unknown = replace(decision, **arrays, log_prior=np.zeros(2))
+        if not is_normalised(unknown):
+            raise ModelFileError("the densities of its unknown classes are none.")
+        return unknown
 
     def _mixed(self, model: MaxDiscClassifier, fitted: Node) -> MaxDiscClassifier:
         smoothing = self.known(fitted["smoothing"], Smoothing, "smoothing")
@@ -288,6 +331,16 @@ class Shelf:
         schema = schema_of(self, fitted["families"])
         decision = decision_of(self, schema)
         evidence = None if fitted["evidence"] is None else self._evidence(fitted["evidence"])
+        unknown: tuple[MixedDecision, MixedDecision] | None = None
+        if "novelty" in fitted:
+            if evidence is None:
+                raise ModelFileError("it compares rows with held-out ones, but has no evidence of them.")
+            evidence = replace(evidence, novelty=self._novelty(fitted["novelty"]))
+            parts = [
+                replace(part, decision=self._unknown(part.decision, place))
+                for place, part in enumerate(decision.parts)
+            ]
+            unknown = decision, replace(decision, parts=parts, log_prior=np.zeros(2))
         class_prior = self.array("class_prior", Field("C"))
         prior = self.array("prior", Field("C", optional=True))
         path, moments = self._path(fitted["path"]), None
@@ -300,7 +353,7 @@ class Shelf:
         settings, made = (prior, divergence), (ranking, decision)
         model._schema = schema
         given = (schema.columns, classes, class_prior, settings, choice, self.lengths["D"], moments, made)
-        return model._set(*given, evidence=evidence)
+        return model._set(*given, evidence=evidence, unknown=unknown)
 
     def squares(self, name: str) -> float | None:
         """The sum of the squared weights of the rows, where a file has it."""

@@ -135,6 +135,20 @@ class LoadedModel:
         if label not in self.classes:
             raise BadInputError(f"{self.path} has no class {label!r}{nearest(label, self.classes)}")
 
+    def require_novelty(self, label: str) -> float:
+        """The least p-value a row can have; raise ``BadInputError`` without any, or for a class so called."""
+        if label in self.classes:
+            raise BadInputError(
+                f"{label!r} is a class of {self.path}: say what unknown rows are called with --unknown-label."
+            )
+        learnt = self.classifier._novelty
+        if learnt is None:
+            raise BadInputError(
+                f"{self.path} does not know how strange rows of its classes can be: fit it again with "
+                "--evidence calibrated, independent features and enough rows."
+            )
+        return float(learnt.p_value[0])
+
     def raw(self, batch: Batch) -> Any:
         """A batch as the model takes it: documents, a table, or a sparse matrix."""
         if self.text is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from maxdisc.cli.failures import command
+from maxdisc.cli.failures import BadInputError, command
 from maxdisc.cli.options import (
     OUTPUT,
     DataArgument,
@@ -62,6 +62,21 @@ def predict(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
+    unknown: Annotated[
+        Optional[float],
+        typer.Option(
+            "--unknown",
+            metavar="P",
+            help="Call rows unknown that are stranger than all but this share of known ones, such as 0.01.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    unknown_label: Annotated[
+        str,
+        typer.Option(
+            "--unknown-label", metavar="LABEL", help="The label of unknown rows.", rich_help_panel=OUTPUT
+        ),
+    ] = "unknown",
     text: TextOption = None,
     format: FormatOption = None,
     encoding: EncodingOption = "utf-8",
@@ -76,14 +91,21 @@ def predict(
     With --explain the words or features that decided are added, with
     their log-odds against the runner-up; "no" marks a word that is absent.
 
+    With --unknown the column novelty is added: the p-value of "belongs to
+    one of the classes". Rows at or below the threshold are labelled unknown.
+
     [bold]Examples[/]
 
     maxdisc predict topics.maxdisc new.csv -o labelled.csv --keep id --explain 5
+
+    maxdisc predict topics.maxdisc new.csv -o labelled.csv --unknown 0.01
 
     echo 'the goalie saved the game' | maxdisc predict topics.maxdisc -
     """
     speech = Speech(quiet)
     target = path_of(output)
+    if unknown is not None and not 0 < unknown < 1:
+        raise BadInputError(f"--unknown takes a share of the known rows between 0 and 1, not {unknown:g}.")
     if target is not None:
         require_writable(target, force, data, None if format is None else format.value, [model])
     from maxdisc.cli.loaded import LoadedModel
@@ -91,9 +113,16 @@ def predict(
 
     form = format_to_write(target, "jsonl" if json else None)
     loaded = LoadedModel.of(model, text)
+    least = 0.0 if unknown is None else loaded.require_novelty(unknown_label)
     dataset = loaded.dataset(data, None if format is None else format.value, encoding)
-    shape = _Columns(loaded, _kept(dataset, keep), explain, probabilities, form == "jsonl")
+    doubt = None if unknown is None else _Doubt(unknown, unknown_label)
+    shape = _Columns(loaded, _kept(dataset, keep), explain, probabilities, form == "jsonl", doubt)
     _note_guesses(dataset, format is not None, speech)
+    if unknown is not None and least > unknown:
+        speech.note(
+            f"no row can be unknown: fitted on few rows, the model has no p-value below {least:.2g}; raise "
+            "--unknown"
+        )
     n_rows = 0
     with opened_output(target) as file, speech.progress("predicting", dataset.total_bytes) as tell:
         batches = dataset.batches(list(dict.fromkeys([*loaded.columns, *shape.kept])))
@@ -107,20 +136,44 @@ def predict(
             tell(n_rows, dataset.done_bytes)
         assert sink is not None  # a source without rows has raised
         sink.close()
+    found = "" if doubt is None else f"{doubt.found:,} of them {doubt.label}"
     if target is not None:
-        speech.note(f"{n_rows:,} rows predicted: {target}")
+        speech.note(f"{n_rows:,} rows predicted{', ' if found else ''}{found}: {target}")
+    elif found:
+        speech.note(f"{n_rows:,} rows predicted, {found}")
     speech.say_notes()
+
+
+class _Doubt:
+    """From which p-value down rows are unknown, what they are called, and how many were."""
+
+    def __init__(self, threshold: float, label: str) -> None:
+        self.threshold, self.label, self.found = threshold, label, 0
+
+    def labels(self, labels: list[str], p_values: list[float]) -> list[str]:
+        """The labels, but for rows that are unknown."""
+        strange = [p <= self.threshold for p in p_values]
+        self.found += sum(strange)
+        return [self.label if is_strange else one for one, is_strange in zip(labels, strange, strict=True)]
 
 
 class _Columns:
     """Which columns are written, and what goes into them."""
 
     def __init__(
-        self, model: LoadedModel, kept: list[str], n_explained: int, probabilities: bool, structured: bool
+        self,
+        model: LoadedModel,
+        kept: list[str],
+        n_explained: int,
+        probabilities: bool,
+        structured: bool,
+        doubt: _Doubt | None = None,
     ) -> None:
         self.model, self.kept, self.n_explained = model, kept, n_explained
-        self.structured = structured
+        self.structured, self.doubt = structured, doubt
         predicted: list[tuple[str, type]] = [(name, float if "prob" in name else str) for name in PREDICTED]
+        if doubt is not None:
+            predicted.append(("novelty", float))
         if n_explained:
             predicted.append(("because", str))
         self.probabilities = probabilities
@@ -137,6 +190,10 @@ class _Columns:
         columns: list[Any] = [batch.strings(name) for name in self.kept]
         for which in (said.first, said.second):
             columns += [said.label(which), said.probability(which)]
+        if self.doubt is not None:
+            p_values = self.model.classifier.novelty(said.X).tolist()
+            columns[len(self.kept)] = self.doubt.labels(columns[len(self.kept)], p_values)
+            columns.append(p_values)
         if self.n_explained:
             columns.append([self._written(row) for row in said.reasons(self.model, self.n_explained)])
         if self.probabilities:
