@@ -55,6 +55,7 @@ LAYERS = {
     "joint_folds": 5,
     "averaged_folds": 5,
     "explain": 5,
+    "significance": 5,
     "parameters": 6,
     "scaling": 6,
     "search": 6,
