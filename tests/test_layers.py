@@ -37,6 +37,7 @@ LAYERS = {
     "divergences": 3,
     "decision": 3,
     "joint": 3,
+    "nulls": 3,
     "averaging": 3,
     "conditional": 3,
     "redundancy": 4,

@@ -138,16 +138,19 @@ def fold_moments(
     origin: Floats | None = None
     observed: Floats | None = None
     nonzero: Floats | None = None
+    squared: Floats | None = None
     if is_sparse(X):
         X = canonical(X)
         if powers:
             sums, origin = _sparse_powers(statistics, X, members)
         else:
-            sums, nonzero = _sparse_sums(statistics, X.astype(np.float64, copy=False), members, n_classes)
+            sums, nonzero, squared = _sparse_sums(
+                statistics, X.astype(np.float64, copy=False), members, n_classes
+            )
     elif powers:
         sums, origin, observed = _centred_sums(statistics, X, members)
     else:
-        sums, observed, nonzero = _plain_sums(statistics, X, members, n_classes)
+        sums, observed, nonzero, squared = _plain_sums(statistics, X, members, n_classes)
     weight = members.group_weight
     squares = np.bincount(members.groups // n_classes, members.weights**2, members.n_groups // n_classes)
     return [
@@ -158,6 +161,7 @@ def fold_moments(
             None if observed is None else observed[f : f + n_classes],
             None if nonzero is None else nonzero[f // n_classes],
             float(squares[f // n_classes]),
+            None if squared is None else squared[f // n_classes],
         )
         for f in range(0, members.n_groups, n_classes)
     ]
@@ -165,32 +169,34 @@ def fold_moments(
 
 def _sparse_sums(
     statistics: Statistics, X: Matrix, members: Membership, n_classes: int
-) -> tuple[Floats, Floats]:
+) -> tuple[Floats, Floats, Floats | None]:
     planes = statistics(X)
     if _worth_compiling(X):
         return _compiled_sums(planes, X, members, n_classes)
     indicator, folds = members.indicator(X.shape[0]), members.indicator(X.shape[0], n_classes)
     stored = with_data(X, (X.data != 0).astype(np.float64))
-    return np.stack([(indicator @ plane).toarray() for plane in planes]), (folds @ stored).toarray()
+    sums = np.stack([(indicator @ plane).toarray() for plane in planes])
+    squared = (folds @ with_data(X, X.data**2)).toarray() if len(planes) == 1 else None
+    return sums, (folds @ stored).toarray(), squared
 
 
 def _compiled_sums(
     planes: Sequence[Matrix], X: Matrix, members: Membership, n_classes: int
-) -> tuple[Floats, Floats]:
-    """Sums of all planes, and the weight of the cells of each fold that are not zero, side by side."""
-    from maxdisc.kernels.sums import group_sums
+) -> tuple[Floats, Floats, Floats | None]:
+    """Sums of all planes, and the weight of the cells of each fold that are not zero, and their squares."""
+    from maxdisc.kernels.sums import group_spreads, group_sums
 
     sums = np.zeros((len(planes), members.n_groups, X.shape[1]))
-    nonzero = np.zeros((members.n_groups // n_classes, X.shape[1]))
-    work = [(plane, 1, out, False) for plane, out in zip(planes, sums, strict=True)]
+    nonzero, squared = np.zeros((2, members.n_groups // n_classes, X.shape[1]))
+    work = [(group_sums, plane, 1, out) for plane, out in zip(planes, sums, strict=True)]
     tasks = [
-        partial(group_sums, m.indptr, m.indices, m.data, members.rows, members.weights, starts, *some, *into)
-        for m, coarser, *into in [*work, (X, n_classes, nonzero, True)]
+        partial(sum_up, m.indptr, m.indices, m.data, members.rows, members.weights, starts, *some, *into)
+        for sum_up, m, coarser, *into in [*work, (group_spreads, X, n_classes, nonzero, squared)]
         for starts, ranges in [_shared_out(m, members, coarser)]
         for some in ranges
     ]
     in_threads(lambda task: task(), tasks)
-    return sums, nonzero
+    return sums, nonzero, squared if len(planes) == 1 else None
 
 
 def _sparse_powers(statistics: Statistics, X: Matrix, members: Membership) -> tuple[Floats, Floats | None]:
@@ -303,11 +309,12 @@ def _dense_blocks(X: Matrix, members: Membership) -> Iterable[_DenseBlock]:
 
 def _plain_sums(
     statistics: Statistics, X: Matrix, members: Membership, n_classes: int
-) -> tuple[Floats, Floats | None, Floats]:
+) -> tuple[Floats, Floats | None, Floats, Floats | None]:
     n_features = X.shape[1]
     sums = np.zeros((len(statistics(np.ones((0, n_features)))), members.n_groups, n_features))
     cells, complete = np.zeros((members.n_groups, 1)), True
     nonzero = np.zeros((members.n_groups // n_classes, n_features))
+    squared = np.zeros(nonzero.shape) if len(sums) == 1 else None
     for block in _dense_blocks(X, members):
         values = block.values
         if block.missing is not None:
@@ -320,7 +327,9 @@ def _plain_sums(
             out[block.groups] += block.sum(plane)
         cells[block.groups] += block.cells
         np.add.at(nonzero, block.groups // n_classes, block.sum((values != 0).astype(np.float64)))
-    return sums, None if complete else cells, nonzero
+        if squared is not None:
+            np.add.at(squared, block.groups // n_classes, block.sum(values * values))
+    return sums, None if complete else cells, nonzero, squared
 
 
 def _centred_sums(

@@ -239,7 +239,7 @@ def _estimate_centred(
     pseudo = smoothing.pseudo_rows(moments, sums, None)
     spread = pseudo.pooled[1] + (share * (center - level) ** 2).sum(axis=0)
     origin = np.where(level**2 > FAR_FROM_ZERO * spread, level, 0.0)
-    rounding = _rounding(moments, center)
+    rounding = rounding_variance(moments, center)
     informative = (total > 0) & (spread > rounding)
     seen = pseudo.mean[1] > rounding
     within = np.where(seen, pseudo.mean[1], LEAST_SPREAD * spread)
@@ -276,8 +276,16 @@ def _weighted_mean(center: Floats, share: Floats) -> Floats:
     return np.asarray(heaviest + (share * (center - heaviest)).sum(axis=0))
 
 
-def _rounding(moments: ClassMoments, center: Floats) -> Floats:
-    """The variance that rounding alone can produce: below it a feature is constant, shape (D,)."""
+def rounding_variance(moments: ClassMoments, center: Floats) -> Floats:
+    """The variance that rounding alone can produce: below it a feature is constant, shape (D,).
+
+    Parameters
+    ----------
+    moments : ClassMoments
+        Of powers of x.
+    center : ndarray of shape (C, D)
+        Means of the classes.
+    """
     eps = np.finfo(np.float64).eps
     about_origin = moments.sums[1].sum(axis=0) / np.maximum(
         np.broadcast_to(moments.cells, center.shape).sum(axis=0), np.finfo(np.float64).tiny

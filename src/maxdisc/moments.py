@@ -38,6 +38,9 @@ class ClassMoments:
         Weight of the cells that are not zero, over all classes.
     squares : float, optional
         Sum of the squared weights of the rows, from which their effective number follows.
+    squared : ndarray of shape (D,), optional
+        Weighted sum of the squared values, over all classes, where x is the only statistic: how far counts
+        vary is not said by their sums.
 
     Examples
     --------
@@ -58,6 +61,7 @@ class ClassMoments:
     observed: Floats | None = None
     nonzero: Floats | None = None
     squares: float | None = None
+    squared: Floats | None = None
 
     @classmethod
     def zero(cls, n_statistics: int, n_classes: int, n_features: int) -> ClassMoments:
@@ -67,6 +71,7 @@ class ClassMoments:
             np.zeros((n_statistics, n_classes, n_features)),
             nonzero=np.zeros(n_features),
             squares=0.0,
+            squared=np.zeros(n_features) if n_statistics == 1 else None,
         )
 
     def nothing(self) -> ClassMoments:
@@ -109,8 +114,9 @@ class ClassMoments:
             sums,
             origin,
             self._observed_sum(other),
-            self._nonzero_sum(other),
+            _sum_if_known(self.nonzero, other.nonzero),
             None if self.squares is None or other.squares is None else self.squares + other.squares,
+            _sum_if_known(self.squared, other.squared),
         )
 
     @property
@@ -126,11 +132,6 @@ class ClassMoments:
             return None
         shape = self.sums.shape[1:]
         return np.broadcast_to(self.cells, shape) + np.broadcast_to(other.cells, shape)
-
-    def _nonzero_sum(self, other: ClassMoments) -> Floats | None:
-        if self.nonzero is None or other.nonzero is None:
-            return None
-        return self.nonzero + other.nonzero
 
     @staticmethod
     def total(parts: Iterable[ClassMoments]) -> ClassMoments:
@@ -173,6 +174,7 @@ class ClassMoments:
             origin=None if self.origin is None else self.origin[:, columns],
             observed=None if self.observed is None else self.observed[:, columns],
             nonzero=None if self.nonzero is None else self.nonzero[columns],
+            squared=None if self.squared is None else self.squared[columns],
         )
 
     @staticmethod
@@ -193,6 +195,7 @@ class ClassMoments:
             origin=joined([part.origin for part in parts]),
             observed=observed,
             nonzero=joined([part.nonzero for part in parts]),
+            squared=joined([part.squared for part in parts]),
         )
 
     def scaled(self, factors: npt.ArrayLike) -> ClassMoments:
@@ -204,6 +207,7 @@ class ClassMoments:
             sums=self.sums * factor[:, None],
             observed=None if self.observed is None else self.observed * factor[:, None],
             squares=None,
+            squared=None,
         )
 
     def reindexed(self, positions: Integers, n_classes: int) -> ClassMoments:
@@ -303,6 +307,10 @@ def merged(a: Parts, b: Parts) -> tuple[Floats, Floats | None]:
     # Nothing has no way to go, not even one whose square is infinite.
     to_a, to_b = np.where(n > 0, old_a - origin, 0.0), np.where(m > 0, old_b - origin, 0.0)
     return recentred(n, sums_a, to_a) + recentred(m, sums_b, to_b), origin
+
+
+def _sum_if_known(a: Floats | None, b: Floats | None) -> Floats | None:
+    return None if a is None or b is None else a + b
 
 
 def ratio(numerator: Floats, denominator: Floats) -> Floats:

@@ -37,11 +37,9 @@ def group_sums(
     first: int,
     last: int,
     sums: Any,
-    only_whether: bool,
 ) -> None:
     """Add up the rows of some groups: those of group g are ``rows[starts[g] : starts[g + 1]]``.
 
-    Of a cell counts its value, or only whether that is not zero.
     All rows of a group go into one row of ``sums`` (G, D), which stays in the cache, in the order given: the
     result does not depend on who adds which groups.
     """
@@ -51,8 +49,39 @@ def group_sums(
             _prefetch_row(indptr, columns, data, rows, e + AHEAD)
             row, weight = np.uint64(rows[e]), weights[e]
             for p in range(np.uint64(indptr[row]), np.uint64(indptr[row + np.uint64(1)])):
-                value = np.float64(data[p] != 0) if only_whether else data[p]
-                into[np.uint32(columns[p])] += weight * value
+                into[np.uint32(columns[p])] += weight * data[p]
+
+
+@kernel
+def group_spreads(
+    indptr: Any,
+    columns: Any,
+    data: Any,
+    rows: Any,
+    weights: Any,
+    starts: Any,
+    first: int,
+    last: int,
+    nonzero: Any,
+    squares: Any,
+) -> None:
+    """What :func:`group_sums` does, for whether values are not zero, and for their squares."""
+    two = np.uint64(2)
+    # Both stand side by side: one look at memory fetches them.
+    both = np.empty(2 * nonzero.shape[1])
+    for g in range(first, last):
+        both[:] = 0.0
+        for e in range(np.uint64(starts[g]), np.uint64(starts[g + 1])):
+            _prefetch_row(indptr, columns, data, rows, e + AHEAD)
+            row, weight = np.uint64(rows[e]), weights[e]
+            for p in range(np.uint64(indptr[row]), np.uint64(indptr[row + np.uint64(1)])):
+                at, value = np.uint64(np.uint32(columns[p])) * two, np.float64(data[p])
+                both[at] += weight * np.float64(value != 0)
+                both[at + np.uint64(1)] += weight * value * value
+        into, into_squares = nonzero[g], squares[g]
+        for j in range(into.size):
+            into[j] = both[2 * j]
+            into_squares[j] = both[2 * j + 1]
 
 
 @kernel

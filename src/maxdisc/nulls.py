@@ -1,0 +1,305 @@
+"""How features score when classes do not differ: p-values from moments alone, however small, without simulating.
+
+Gaussian and exponential features: the likelihood ratio of one density for all classes is, by its shape, a
+product of powers of shares that have a Dirichlet distribution, whatever the mean and the scale. Its moment
+generating function is a few gamma functions, and the upper tail one integral, which is exact for any numbers
+of rows. Counts, for which no such thing holds as they are seldom Poisson: the share that a class has of a
+feature's total, with its variance if labels were dealt at random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.interpolate import PchipInterpolator
+from scipy.special import betainc, betaincc, digamma, gammaln, loggamma
+from scipy.stats import hypergeom
+
+from maxdisc.densities import rounding_variance
+from maxdisc.families import Bernoulli, Exponential, Family, Gaussian, Geometric, Poisson
+from maxdisc.matrices import Floats, blocks
+from maxdisc.moments import ClassMoments
+
+# Nodes of the integral: relative errors are below 1e-6, and mostly 1e-9.
+NODES = 64
+# The slope of the path of integration, away from the imaginary axis.
+SLOPE = 0.7
+# The integrand is followed until it has fallen by e to this power.
+FALL = 40.0
+# From so many features with the same numbers of rows on, tails are interpolated, between so many values.
+ENOUGH_FOR_TABLE, TABLE = 1000, 500
+# With more rows than this the ratio is chi-square, to 1e-4 down to a p-value of 1e-60.
+MANY_ROWS = 1e6
+# No p-value is 0.
+LEAST = np.finfo(np.float64).tiny
+
+
+def p_values(family: Family, moments: ClassMoments) -> Floats:
+    """Probability of as large a difference between classes, or a larger one, if there is none.
+
+    From unsmoothed moments. For Gaussian and exponential features (without zeros) the likelihood ratio, whose
+    distribution is exact if they are what they are called. For Poisson, geometric and Bernoulli features, and
+    exponential ones with zeros, the class whose share is most unusual, times the number of classes: their
+    variance is the data's, never one that a family implies. Weighted rows count as their effective number.
+
+    Parameters
+    ----------
+    family : Family
+        Of all features.
+    moments : ClassMoments
+        Of shape (L, C, D).
+
+    Returns
+    -------
+    ndarray of shape (D,)
+        1 for a feature without variation, NaN where moments do not tell: of other families, and of counts
+        whose squares were not summed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.counting import class_moments
+    >>> from maxdisc.families import Gaussian
+    >>> from maxdisc.nulls import p_values
+    >>> X = np.array([[0.0, 1.0, 5.0], [1.0, 2.1, 5.0], [9.0, 1.1, 5.0], [10.3, 2.0, 5.0]])
+    >>> moments = class_moments(Gaussian().statistics, X, np.array([0, 0, 1, 1]), 2, powers=True)
+    >>> p_values(Gaussian(), moments).round(3)
+    array([0.035, 0.986, 1.   ])
+    """
+    p = np.full(moments.n_features, np.nan)
+    null = NULLS.get(type(family))
+    if null is not None:
+        for block in blocks(moments.n_features, 8 * moments.n_classes):
+            p[block] = null(moments.select(block))
+    return p
+
+
+def _gaussian(moments: ClassMoments) -> Floats:
+    """Means and variances; only means where a class is constant, as happens to numbers that were rounded."""
+    center, sums = moments.centred()
+    n, within, cells = _rows(moments), sums[1], np.broadcast_to(moments.cells, center.shape)
+    constant = rounding_variance(moments, center)
+    # One row has no variance, and says nothing about it.
+    told = n >= 2
+    flat = (told & (within <= constant * cells)).any(axis=0) | (told.sum(axis=0) < 2)
+    weight = np.where(told, cells, 0.0)
+    total = (within * told).sum(axis=0) + _between(center, weight)
+    n_told = np.where(told & ~flat, n, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(n_told > 0, within / total, 1.0)
+    p = _ratio_tail(share, n_told, scale=1.0, fixed=1.0)
+    if flat.any():
+        p[flat] = _means(within[:, flat], center[:, flat], cells[:, flat], n[:, flat])
+    whole = within.sum(axis=0) + _between(center, cells)
+    return np.where(whole > constant * cells.sum(axis=0), p, 1.0)
+
+
+def _means(within: Floats, center: Floats, cells: Floats, n: Floats) -> Floats:
+    """The analysis of variance: the share of the squares that is between classes has a beta distribution."""
+    between, seen = _between(center, cells), (n > 0).sum(axis=0)
+    total = np.maximum(between + within.sum(axis=0), LEAST)
+    a, b = np.maximum(seen - 1, 0.5) / 2, (n.sum(axis=0) - seen) / 2
+    p = betaincc(a, np.maximum(b, 0.5), np.clip(between / total, 0.0, 1.0))
+    # However clear it looks, there are only so many ways to deal the labels.
+    ways = gammaln(n.sum(axis=0) + 1) - gammaln(n + 1).sum(axis=0)
+    return np.where((seen < 2) | (b <= 0), 1.0, np.maximum(p, np.exp(-ways)))
+
+
+def _between(center: Floats, weight: Floats) -> Floats:
+    """Squares of what class means are away from the mean of all, shape (D,)."""
+    total = np.maximum(weight.sum(axis=0), LEAST)
+    heaviest = np.take_along_axis(center, weight.argmax(axis=0)[None], axis=0)
+    away = center - heaviest
+    away = away - (weight * away).sum(axis=0) / total
+    return np.asarray((weight * away**2).sum(axis=0))
+
+
+def _exponential(moments: ClassMoments) -> Floats:
+    """The likelihood ratio, unless there are zeros, which an exponential feature has not."""
+    n, sums = _rows(moments), moments.sums[0]
+    zeros = np.zeros(moments.n_features, dtype=np.bool_)
+    if moments.nonzero is not None:
+        zeros = moments.nonzero < np.broadcast_to(moments.cells, sums.shape).sum(axis=0) * (1 - 1e-12)
+    zeros |= ((sums <= 0) & (n > 0)).any(axis=0)
+    told = (n > 0) & ~zeros
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(told, sums / sums.sum(axis=0), 1.0)
+    p = _ratio_tail(share, np.where(told, n, 0.0), scale=2.0, fixed=0.0)
+    return np.where(zeros, _counts(moments), p) if zeros.any() else p
+
+
+def _ratio_tail(share: Floats, n: Floats, scale: float, fixed: float) -> Floats:
+    """The probability of a larger ``-scale * sum of n log(share N / n)``, shape (D,), for shares (C, D).
+
+    These are Dirichlet with shapes ``scale (n - fixed) / 2``, all of them together ``scale (N - fixed) / 2``:
+    ``fixed`` parameters are fitted to each class before its share is taken, and as many to all rows. Classes
+    without rows have share 1.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        expected = np.where(n > 0, n / n.sum(axis=0), 1.0)
+        ratio = -scale * (n * np.log(share / expected)).sum(axis=0)
+    compared = (n > 0).sum(axis=0) > 1
+    p = np.where(compared & (ratio == np.inf), LEAST, 1.0)
+    # A ratio of 1e-9 is rounding.
+    some = np.flatnonzero(compared & (ratio > 1e-9) & (ratio < np.inf))
+    if not len(some):
+        return p
+    # Beyond, nothing changes any more but that gamma functions lose digits.
+    x, n = ratio[some], n[:, some] * np.minimum(1.0, MANY_ROWS / n[:, some].sum(axis=0))
+    if len(some) > ENOUGH_FOR_TABLE and (n == n[:, :1]).all():
+        at = np.linspace(np.sqrt(x.min()), np.sqrt(x.max()), TABLE)
+        log_tail = np.log(_tail(at**2, np.repeat(n[:, :1], TABLE, axis=1), scale, fixed))
+        p[some] = np.exp(PchipInterpolator(at, log_tail)(np.sqrt(x)))
+    else:
+        for block in blocks(len(some), 4 * NODES * (len(n) + 2)):
+            p[some[block]] = _tail(x[block], n[:, block], scale, fixed)
+    return np.clip(p, LEAST, 1.0)
+
+
+def _tail(x: Floats, n: Floats, scale: float, fixed: float) -> Floats:
+    """P(X > x) of such a ratio X, for x > 0, shape (D,).
+
+    Its moment generating function K is analytic but for poles on the positive real axis. ``exp(K(t) - t x)/t``
+    is integrated along a hyperbola that crosses the axis where it is least, between 0 and the first pole, and
+    turns towards where it falls.
+    """
+    powers, shapes = scale * n, np.where(n > 0, scale * (n - fixed) / 2, 1.0)
+    whole, total = powers.sum(axis=0), scale * (n.sum(axis=0) - fixed) / 2
+    known = np.where(n > 0, powers, 1.0)
+    least = (powers * np.log(whole / known)).sum(axis=0)
+    first_pole = np.where(n > 0, shapes / known, np.inf).min(axis=0)
+    low, high = np.zeros(len(x)), np.ones(len(x))
+    for _ in range(30):
+        middle = (low + high) / 2
+        t = middle * first_pole
+        rises = whole * digamma(total - t * whole) - (powers * digamma(shapes - t * powers)).sum(axis=0)
+        above = rises - least - x - 1 / t > 0
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    crossing = (low + high) / 2 * first_pole
+    width = np.minimum(crossing, first_pole - crossing)
+    longest = np.arccosh(1 + FALL / (x * width * SLOPE))
+    u = (np.arange(NODES)[:, None] + 0.5) / NODES * longest
+    t = crossing + width * (1j * np.sinh(u) + SLOPE * (np.cosh(u) - 1))
+    step = width * (1j * np.cosh(u) + SLOPE * np.sinh(u))
+    log_mgf = gammaln(total) - gammaln(shapes).sum(axis=0) - t * least - loggamma(total - t * whole)
+    for shape, power in zip(shapes, powers, strict=True):
+        log_mgf += loggamma(shape - t * power)
+    values = np.exp(log_mgf - t * x - np.log(t)) * step
+    return np.maximum(values.imag.sum(axis=0) * longest / (NODES * np.pi), LEAST)
+
+
+def _counts(moments: ClassMoments) -> Floats:
+    """Whether some class has more, or less, of a feature's total than labels dealt at random would give it.
+
+    Dealt so, the share of a class has a mean and a variance that follow from the sum and the sum of squares
+    of the feature alone. Two distributions have both: that of lumps as large as variance / mean, each in a
+    class at random (binomial: exact for Poisson counts), and that of nothing but small parts (beta: exact for
+    exponential amounts). The share of cells that are not zero tells how large lumps are, and so which of the
+    two it is nearer to. Where all cells that are not zero are equal, it is hypergeometric.
+    """
+    if moments.squared is None or moments.nonzero is None:
+        return np.full(moments.n_features, np.nan)
+    n, factor = _rows(moments), _effective(moments)
+    return lump_p_values(
+        moments.sums[0] * factor, n, moments.squared * factor, moments.nonzero * factor, factor == 1.0
+    )
+
+
+def _presence(moments: ClassMoments) -> Floats:
+    """The same for features that are there or not, which are their own squares."""
+    n, factor = _rows(moments), _effective(moments)
+    sums = moments.sums[0] * factor
+    total = sums.sum(axis=0)
+    return lump_p_values(sums, n, total, total, factor == 1.0)
+
+
+def lump_p_values(sums: Floats, n: Floats, squared: Floats, nonzero: Floats, exact: bool = True) -> Floats:
+    """P-values of non-negative features that have zeros; see :func:`p_values`.
+
+    Parameters
+    ----------
+    sums, n : ndarray of shape (C, D)
+        Sums of the classes, and their numbers of rows.
+    squared, nonzero : ndarray of shape (D,)
+        Sum of the squares, and number of cells that are not zero, of all classes.
+    exact : bool
+        Whether numbers of rows are whole numbers.
+
+    Returns
+    -------
+    ndarray of shape (D,)
+        At most t with probability at most t, in all that was tried; often less, as counts are discrete.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.nulls import lump_p_values
+    >>> sums, n = np.array([[5.0], [0.0]]), np.array([[10.0], [10.0]])
+    >>> lump_p_values(sums, n, np.array([5.0]), np.array([5.0])).round(4)  # all five in one half
+    array([0.0325])
+    """
+    rows, total = n.sum(axis=0), sums.sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        share = n / rows
+        variance = (squared - total**2 / rows) / (rows - 1)
+        varies = (total > 0) & (rows > 1) & (variance > 1e-12 * squared / rows)
+        known = np.isfinite(squared)
+        variance = np.where(varies & known, variance, 1.0)
+        unusual = np.abs(sums - total * share) / np.sqrt(rows * share * (1 - share) * variance)
+    # Which class it is, is paid for by the factor at the end.
+    at = np.where((n > 0) & (n < rows), unusual, -1.0).argmax(axis=0)[None]
+    share, some, rows_there = (np.take_along_axis(a, at, axis=0)[0] for a in (share, sums, n))
+    rest = np.maximum(total - some, 0.0)
+    safe = np.where(varies & known, total, 1.0)
+    lump = np.where(varies & known, variance * rows / safe, 1.0)
+    # As many lumps to a row as would leave so many cells empty.
+    per_row = -np.log1p(-nonzero / (rows + 0.5))
+    unit = np.minimum(lump, np.where(per_row > 0, safe / rows / np.maximum(per_row, LEAST), lump))
+    weight, parts = unit / lump, np.maximum(safe / lump - 1, 1e-3)
+    above, below = (
+        np.exp(weight * np.log(lumps) + (1 - weight) * np.log(amounts))
+        for part, others, chance in ((some, rest, share), (rest, some, 1 - share))
+        for lumps, amounts in [
+            (
+                np.where(part > 0, betainc(np.maximum(part / lump, LEAST), others / lump + 1, chance), 1.0),
+                betaincc(parts * chance, parts * (1 - chance), np.clip(part - unit / 2, 0, safe) / safe),
+            )
+        ]
+    )
+    equal = np.flatnonzero(varies & known & (np.abs(nonzero * squared - safe**2) < 1e-9 * safe**2))
+    if exact and len(equal):
+        cells, found = np.rint(nonzero[equal]), np.rint(some[equal] * nonzero[equal] / safe[equal])
+        law = hypergeom(np.rint(rows[equal]), cells, np.rint(rows_there[equal]))
+        above[equal], below[equal] = law.sf(found - 1), law.cdf(found)
+    n_classes = (n > 0).sum(axis=0)
+    p = 2 * np.minimum(above, below)
+    # However clear it looks, there are only so many ways to choose the rows of the class.
+    ways = gammaln(rows + 1) - gammaln(rows_there + 1) - gammaln(rows - rows_there + 1)
+    p = np.maximum(p, np.exp(-ways)) * np.where(n_classes > 2, n_classes, 1)
+    p = np.where(known, np.clip(p, LEAST, 1.0), np.nan)
+    return np.where(varies & (n_classes > 1), p, np.where(known, 1.0, np.nan))
+
+
+def _effective(moments: ClassMoments) -> float:
+    """By what weights are multiplied to be numbers of rows of equal weight; 1 if rows have none."""
+    total = float(moments.weight.sum())
+    if not total or not moments.n_rows or abs(moments.n_rows - total) < 1e-9 * total:
+        return 1.0
+    return moments.n_rows / total
+
+
+def _rows(moments: ClassMoments) -> Floats:
+    """Observed rows of each class, of equal weight, shape (C, D)."""
+    cells = np.broadcast_to(moments.cells, moments.sums.shape[1:])
+    return np.asarray(cells * _effective(moments))
+
+
+#: Families whose moments tell.
+NULLS: dict[type, Callable[[ClassMoments], Floats]] = {
+    Gaussian: _gaussian,
+    Exponential: _exponential,
+    Poisson: _counts,
+    Geometric: _counts,
+    Bernoulli: _presence,
+}
