@@ -15,6 +15,7 @@ SOURCE = Path(maxdisc.__file__).parent
 #: A module imports only from lower numbers, or from its own number where listed in PEERS.
 LAYERS = {
     "matrices": 0,
+    "frame": 0,
     "wording": 0,
     "measures": 0,
     "kernels": 0,
@@ -38,6 +39,7 @@ LAYERS = {
     "decision": 3,
     "joint": 3,
     "nulls": 3,
+    "permutation": 3,
     "averaging": 3,
     "conditional": 3,
     "redundancy": 4,

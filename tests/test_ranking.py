@@ -131,7 +131,7 @@ def test_more_than_is_kept_may_be_asked_for():
     model, *_ = fitted("gaussian", n_features=2)
     table = ranking_table(model, n=5)
     assert len(table) == 5
-    assert set(table.to_dict()) == {"feature", "score", "class", "direction"}
+    assert set(table.to_dict()) == {"feature", "score", "class", "direction", "p", "q", "stability"}
     assert {name for name, *_ in table.of_class(0, 20)} <= set(table.features[:2])
 
 

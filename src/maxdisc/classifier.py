@@ -32,11 +32,12 @@ from maxdisc.column_families import require_families, settled_schema, takes_colu
 from maxdisc.columns import AnyFamily, AnyMoments, Columns, MixedMoments
 from maxdisc.decision import LinearDecision, Reorder
 from maxdisc.densities import class_prior, density_blocks
-from maxdisc.divergences import Divergence, FeatureRanking, find_divergence
+from maxdisc.divergences import Divergence, FeatureRanking, find_divergence, js_gm
 from maxdisc.evidence import Evidence, calibrate, refine
 from maxdisc.explain import Explanation
 from maxdisc.families import FAMILIES, Family, find_family
 from maxdisc.folds import fold_plans
+from maxdisc.frame import Frame
 from maxdisc.frames import Cells, cells_of
 from maxdisc.held_out import band_edges, enough_rows
 from maxdisc.joint import POOLED, Joint, JointDecision
@@ -56,10 +57,19 @@ from maxdisc.parameters import (
     require_representable,
     sorted_union,
 )
+from maxdisc.permutation import permuted_p_values
 from maxdisc.redundancy import Overlap, Redundancy
 from maxdisc.rows import ArrayRows, BatchRows, Folds, HashFolds, Rows
 from maxdisc.schema import Schema, first_unobserved, plain_family
 from maxdisc.selection import Choice, FoldModels, Rule, SelectionPath, choose, size_grid
+from maxdisc.significance import (
+    Significance,
+    class_columns,
+    debiased,
+    lucky_rows,
+    moment_p_values,
+    ranking_frame,
+)
 from maxdisc.smoothing import Smoothing
 from maxdisc.sparse_folds import SparseFoldModels, suits
 from maxdisc.support import Support
@@ -167,6 +177,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         The smoothing used.
     path_ : SelectionPath or None
         Held-out accuracy and log-loss for each number of features; None if nothing had to be chosen.
+    stability_ : ndarray of shape (D,) or None
+        The share of the folds' models that keep each feature, when each keeps ``n_selected_``; None without
+        folds, after ``partial_fit``, and of joint densities.
     moments_ : ClassMoments
         All that was learnt from the data.
     decision_ : LinearDecision, JointDecision or AveragedDecision
@@ -195,6 +208,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     classes_: npt.NDArray[np.generic]
     families_: list[tuple[Family, slice | Integers]]
     path_: SelectionPath | None
+    stability_: Floats | None
     smoothing_: Smoothing
     n_selected_: int
     joint_: Joint | None
@@ -392,11 +406,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         self._check_parameters()
         self._require_single_features("choose_n_features")
         X, labels, weights = self._validated(X, y, sample_weight, reset=False)
-        unseen = np.setdiff1d(labels, self.classes_)
-        if len(unseen):
-            raise ValueError(
-                f"y has a label the model has not seen, {unseen[:1].tolist()[0]!r}: call partial_fit first."
-            )
+        self._require_seen(labels)
         kept = np.flatnonzero(weights)
         if len(np.unique(labels[kept])) < 2:
             raise ValueError("y has only one class: the number of features is chosen on rows of two or more.")
@@ -411,6 +421,13 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         self._remember(family, moments, self.classes_, choice, evidence)
         self._refine(models, rows)
         return self
+
+    def _require_seen(self, labels: npt.NDArray[np.generic]) -> None:
+        unseen = np.setdiff1d(labels, self.classes_)
+        if len(unseen):
+            raise ValueError(
+                f"y has a label the model has not seen, {unseen[:1].tolist()[0]!r}: call partial_fit first."
+            )
 
     def _learn(self, rows: Rows, plans: Sequence[Folds], classes: npt.NDArray[np.generic]) -> Self:
         if len(classes) < 2:
@@ -549,7 +566,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             edges = band_edges(size or models.n_features)
             found = calibrate(models, smoothings, edges, prior, rule, size is not None)
             if found is not None:
-                return found
+                return models.with_stability(found[0]), found[1]
         sizes = np.array([size]) if size else size_grid(models.n_features)
         choice = choose(models, smoothings, sizes, rule)
         if self.evidence != "raw":
@@ -559,7 +576,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
                 UserWarning,
                 stacklevel=5,
             )
-        return choice, None
+        return models.with_stability(choice), None
 
     def _refine(self, models: FoldModels | SparseFoldModels, rows: Rows) -> None:
         """Correct single features, if that is asked for and can be done."""
@@ -624,6 +641,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         self.n_selected_ = choice.size
         self.smoothing_ = choice.smoothing
         self.path_ = choice.path
+        self.stability_ = choice.stability
         self._model_now = model
         self._weighed_now = None
         self.joint_ = joint
@@ -1061,6 +1079,91 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         mask = np.zeros(self.n_features_in_, dtype=np.bool_)
         mask[self.decision_.columns] = True
         return mask
+
+    def ranking_table(
+        self,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: npt.ArrayLike | None = None,
+        *,
+        n: int | None = None,
+        n_permutations: int | None = None,
+    ) -> Frame:
+        """The features best first, what each class has of them, and how far to trust that classes differ.
+
+        P-values are of unsmoothed moments. Without rows: exact for Gaussian and exponential features, if they
+        are what they are called; corrected for dispersion for counts and presence, see
+        :func:`maxdisc.nulls.p_values`; unknown (NaN) for other families. With rows: by permutation, whatever
+        the distribution, see :func:`maxdisc.permutation.permuted_p_values`.
+
+        Parameters
+        ----------
+        X, y, sample_weight : optional
+            The rows of ``fit``, or others, whose labels are dealt out at random.
+        n : int, optional
+            How many features; by default all. P- and q-values are those among all in any case.
+        n_permutations : int, optional
+            How often labels are dealt out.
+
+        Returns
+        -------
+        Frame
+            Columns by name: ``feature``, ``kept``, ``score``, ``debiased`` (the js_gm less what luck alone
+            gives), ``p``, ``q`` (the share of false discoveries, by Benjamini and Hochberg), ``stability``
+            and for each class ``direction[label]``, ``mean[label]`` and for Gaussian features
+            ``deviation[label]``. ``pandas.DataFrame(table)``, ``polars.DataFrame(table)`` and
+            ``table.to_pandas()`` make frames of it.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from maxdisc import MaxDiscClassifier
+        >>> iris = load_iris(as_frame=True)
+        >>> table = MaxDiscClassifier().fit(iris.data, iris.target_names[iris.target]).ranking_table()
+        >>> print(table["feature"][0], table["q"][0] < 1e-80, table["direction[setosa]"][0])
+        petal length (cm) True -1
+        """
+        moments, ranking = self.moments_, self._model[0]
+        if X is None:
+            found = self._significance()
+            if np.isnan(found.p).any():
+                warnings.warn(
+                    f"moments do not tell p-values of {int(np.isnan(found.p).sum())} features "
+                    f"({self.families_[0][0].name}): give ranking_table the rows, X and y.",
+                    UserWarning,
+                    stacklevel=2,
+                )
+        else:
+            found = Significance.of(self._permuted(X, y, sample_weight, n_permutations), self.stability_)
+        columns = ranking.order[:n]
+        family, (prior, divergence) = self.families_[0][0], self._settings
+        scores = ranking.scores
+        if divergence is not js_gm:
+            scores = ranked_decision(family, moments, self.smoothing_, js_gm, prior, 1)[0].scores
+        return ranking_frame(
+            _check_feature_names_in(self),
+            columns,
+            self._get_support_mask(),
+            ranking.scores,
+            debiased(scores, family.n_statistics, *lucky_rows(moments, self.class_prior_)),
+            found,
+            class_columns(family, moments.select(columns), self.classes_),
+        )
+
+    def _significance(self) -> Significance:
+        """P-values as far as moments tell."""
+        return Significance.of(moment_p_values(self.families_, self.moments_), self.stability_)
+
+    def _permuted(self, X: Any, y: Any, sample_weight: Any, n_permutations: int | None) -> Floats:
+        if y is None:
+            raise ValueError("rows without labels cannot be dealt others: give y too.")
+        X, labels, weights = _with_weight(*self._validated(X, y, sample_weight, reset=False))
+        self.families_[0][0].require(X, self._names)
+        self._require_seen(labels)
+        codes, seed = np.searchsorted(self.classes_, labels), check_random_state(self.random_state)
+        given = (codes, len(self.classes_), weights, n_permutations, int(seed.randint(2**31)))
+        with limited_threads(given_jobs(self.n_jobs)):
+            return permuted_p_values(self.families_[0][0], X, *given)
 
     @property
     def feature_importances_(self) -> Floats:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -188,7 +189,7 @@ def _compiled_sums(
 
     sums = np.zeros((len(planes), members.n_groups, X.shape[1]))
     nonzero, squared = np.zeros((2, members.n_groups // n_classes, X.shape[1]))
-    work = [(group_sums, plane, 1, out) for plane, out in zip(planes, sums, strict=True)]
+    work: list[tuple[Any, ...]] = [(group_sums, p, 1, out) for p, out in zip(planes, sums, strict=True)]
     tasks = [
         partial(sum_up, m.indptr, m.indices, m.data, members.rows, members.weights, starts, *some, *into)
         for sum_up, m, coarser, *into in [*work, (group_spreads, X, n_classes, nonzero, squared)]

@@ -14,6 +14,7 @@ from maxdisc.classifier import MaxDiscClassifier
 from maxdisc.densities import ClassDensities
 from maxdisc.families import Family
 from maxdisc.matrices import Floats, Matrix
+from maxdisc.significance import location_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,10 +90,7 @@ def location(densities: ClassDensities) -> Floats:
     The mean of x where x is among the family's statistics (the second, for an atom and a tail), else of its
     first statistic, such as log x.
     """
-    probe = np.array([0.25, 0.75])
-    with np.errstate(all="ignore"):
-        of_x = [np.array_equal(statistic, probe) for statistic in densities.family.statistics(probe)]
-    return densities.mean[of_x.index(True) if True in of_x else 0]
+    return densities.mean[location_of(densities.family)]
 
 
 def _names(classifier: MaxDiscClassifier, before: Pipeline | None) -> npt.ArrayLike:

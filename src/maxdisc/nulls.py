@@ -1,4 +1,4 @@
-"""How features score when classes do not differ: p-values from moments alone, however small, without simulating.
+"""How features score when classes do not differ: p-values from moments alone, however small they are.
 
 Gaussian and exponential features: the likelihood ratio of one density for all classes is, by its shape, a
 product of powers of shares that have a Dirichlet distribution, whatever the mean and the scale. Its moment
@@ -160,9 +160,9 @@ def _ratio_tail(share: Floats, n: Floats, scale: float, fixed: float) -> Floats:
 def _tail(x: Floats, n: Floats, scale: float, fixed: float) -> Floats:
     """P(X > x) of such a ratio X, for x > 0, shape (D,).
 
-    Its moment generating function K is analytic but for poles on the positive real axis. ``exp(K(t) - t x)/t``
-    is integrated along a hyperbola that crosses the axis where it is least, between 0 and the first pole, and
-    turns towards where it falls.
+    Its cumulant generating function K is analytic but for poles on the positive real axis. The integral of
+    ``exp(K(t) - t x) / t`` is taken along a hyperbola that crosses the axis where this is least, between 0
+    and the first pole, and turns towards where it falls.
     """
     powers, shapes = scale * n, np.where(n > 0, scale * (n - fixed) / 2, 1.0)
     whole, total = powers.sum(axis=0), scale * (n.sum(axis=0) - fixed) / 2
@@ -200,7 +200,7 @@ def _counts(moments: ClassMoments) -> Floats:
     """
     if moments.squared is None or moments.nonzero is None:
         return np.full(moments.n_features, np.nan)
-    n, factor = _rows(moments), _effective(moments)
+    n, factor = _rows(moments), effective_share(moments)
     return lump_p_values(
         moments.sums[0] * factor, n, moments.squared * factor, moments.nonzero * factor, factor == 1.0
     )
@@ -208,7 +208,7 @@ def _counts(moments: ClassMoments) -> Floats:
 
 def _presence(moments: ClassMoments) -> Floats:
     """The same for features that are there or not, which are their own squares."""
-    n, factor = _rows(moments), _effective(moments)
+    n, factor = _rows(moments), effective_share(moments)
     sums = moments.sums[0] * factor
     total = sums.sum(axis=0)
     return lump_p_values(sums, n, total, total, factor == 1.0)
@@ -256,17 +256,8 @@ def lump_p_values(sums: Floats, n: Floats, squared: Floats, nonzero: Floats, exa
     # As many lumps to a row as would leave so many cells empty.
     per_row = -np.log1p(-nonzero / (rows + 0.5))
     unit = np.minimum(lump, np.where(per_row > 0, safe / rows / np.maximum(per_row, LEAST), lump))
-    weight, parts = unit / lump, np.maximum(safe / lump - 1, 1e-3)
-    above, below = (
-        np.exp(weight * np.log(lumps) + (1 - weight) * np.log(amounts))
-        for part, others, chance in ((some, rest, share), (rest, some, 1 - share))
-        for lumps, amounts in [
-            (
-                np.where(part > 0, betainc(np.maximum(part / lump, LEAST), others / lump + 1, chance), 1.0),
-                betaincc(parts * chance, parts * (1 - chance), np.clip(part - unit / 2, 0, safe) / safe),
-            )
-        ]
-    )
+    above = _larger_share(some, rest, share, lump, unit)
+    below = _larger_share(rest, some, 1 - share, lump, unit)
     equal = np.flatnonzero(varies & known & (np.abs(nonzero * squared - safe**2) < 1e-9 * safe**2))
     if exact and len(equal):
         cells, found = np.rint(nonzero[equal]), np.rint(some[equal] * nonzero[equal] / safe[equal])
@@ -281,8 +272,33 @@ def lump_p_values(sums: Floats, n: Floats, squared: Floats, nonzero: Floats, exa
     return np.where(varies & (n_classes > 1), p, np.where(known, 1.0, np.nan))
 
 
-def _effective(moments: ClassMoments) -> float:
-    """By what weights are multiplied to be numbers of rows of equal weight; 1 if rows have none."""
+def _larger_share(part: Floats, rest: Floats, chance: Floats, lump: Floats, unit: Floats) -> Floats:
+    """The probability that a class is dealt such a part of a total, or more; see :func:`_counts`."""
+    total = np.where(part + rest > 0, part + rest, 1.0)
+    binomial = betainc(np.maximum(part / lump, LEAST), rest / lump + 1, chance)
+    # As many small parts as leave the share with its variance.
+    parts = np.maximum(total / lump - 1, 1e-3)
+    beta = betaincc(parts * chance, parts * (1 - chance), np.clip(part - unit / 2, 0, total) / total)
+    logs = np.log(np.maximum([np.where(part > 0, binomial, 1.0), beta], LEAST))
+    return np.exp(unit / lump * logs[0] + (1 - unit / lump) * logs[1])
+
+
+def effective_share(moments: ClassMoments) -> float:
+    """By what weights are multiplied to be numbers of rows of equal weight; 1 if rows have none.
+
+    Parameters
+    ----------
+    moments : ClassMoments
+        Which know their effective number of rows, or count every weight as a row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.moments import ClassMoments
+    >>> from maxdisc.nulls import effective_share
+    >>> effective_share(ClassMoments(np.array([6.0, 2.0]), np.ones((1, 2, 1)), squares=16.0))
+    0.5
+    """
     total = float(moments.weight.sum())
     if not total or not moments.n_rows or abs(moments.n_rows - total) < 1e-9 * total:
         return 1.0
@@ -292,7 +308,7 @@ def _effective(moments: ClassMoments) -> float:
 def _rows(moments: ClassMoments) -> Floats:
     """Observed rows of each class, of equal weight, shape (C, D)."""
     cells = np.broadcast_to(moments.cells, moments.sums.shape[1:])
-    return np.asarray(cells * _effective(moments))
+    return np.asarray(cells * effective_share(moments))
 
 
 #: Families whose moments tell.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -13,18 +14,25 @@ from maxdisc.densities import density_blocks
 from maxdisc.divergences import one_vs_rest
 from maxdisc.fitted import FittedModel, location
 from maxdisc.matrices import Booleans, Floats, Integers
+from maxdisc.significance import Significance
 
 # How many features of each class a table remembers unless told.
 PER_CLASS = 20
 
 
 class RankedFeature(NamedTuple):
-    """One row of a ranking: a feature, its divergence, and the class it sets apart most."""
+    """One row of a ranking: a feature, its divergence, the class it sets apart most, and how far to trust it.
+
+    The last three are NaN where they are not known; see :class:`maxdisc.significance.Significance`.
+    """
 
     feature: str
     score: float
     label: Any
     direction: int
+    p: float = math.nan
+    q: float = math.nan
+    stability: float = math.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +51,8 @@ class RankingTable:
         The class that each sets apart most from all the others together.
     directions : ndarray of shape (n,)
         +1 if that class has more of it than the others, -1 if less.
+    trust : Significance
+        P-values, q-values and stability, each of shape (n,).
 
     Examples
     --------
@@ -65,16 +75,17 @@ class RankingTable:
     scores: Floats
     classes: npt.NDArray[np.generic]
     directions: npt.NDArray[np.int8]
+    trust: Significance
     _per_class: _PerClass = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.features)
 
     def __iter__(self) -> Iterator[RankedFeature]:
-        for feature, score, label, direction in zip(
-            self.features, self.scores.tolist(), self.classes.tolist(), self.directions.tolist(), strict=True
-        ):
-            yield RankedFeature(str(feature), score, label, direction)
+        trust = self.trust
+        columns = (self.scores, self.classes, self.directions, trust.p, trust.q, trust.stability)
+        for feature, *values in zip(self.features, *(column.tolist() for column in columns), strict=True):
+            yield RankedFeature(str(feature), *values)
 
     def to_dict(self) -> dict[str, list[Any]]:
         """The columns as lists, for a frame or for JSON."""
@@ -83,6 +94,9 @@ class RankingTable:
             "score": self.scores.tolist(),
             "class": self.classes.tolist(),
             "direction": self.directions.tolist(),
+            "p": self.trust.p.tolist(),
+            "q": self.trust.q.tolist(),
+            "stability": self.trust.stability.tolist(),
         }
 
     def of_class(self, label: Any, n: int = 10) -> list[tuple[str, int, float]]:
@@ -102,6 +116,18 @@ class RankingTable:
         list of (str, int, float)
             Name, direction and divergence in nats; those that say nothing of the class are left out.
         """
+        return [(row.feature, row.direction, row.score) for row in self.rows_of_class(label, n)]
+
+    def rows_of_class(self, label: Any, n: int = 10) -> list[RankedFeature]:
+        """What :meth:`of_class` lists, as rows of a ranking; scores are divergences of the class alone.
+
+        Parameters
+        ----------
+        label : label
+            One of the model's classes.
+        n : int
+            How many features, at most.
+        """
         return self._per_class.of(label, n)
 
 
@@ -113,9 +139,10 @@ class _PerClass:
     names: npt.NDArray[np.object_]
     divergence: Floats
     higher: Booleans
+    trust: Significance
     complete: bool
 
-    def of(self, label: Any, n: int) -> list[tuple[str, int, float]]:
+    def of(self, label: Any, n: int) -> list[RankedFeature]:
         found = np.flatnonzero(self.labels == label)
         if len(found) == 0:
             raise ValueError(f"{label!r} is not a class of this model.")
@@ -124,15 +151,20 @@ class _PerClass:
                 f"this table has {self.names.shape[1]} features of each class: "
                 f"for more, make it with per_class={n}."
             )
-        c = found[0]
-        rows = zip(
-            self.names[c], np.where(self.higher[c], 1, -1).tolist(), self.divergence[c].tolist(), strict=True
-        )
-        return [(str(name), sign, apart) for name, sign, apart in rows if apart > 0][:n]
+        c, trust = found[0], self.trust
+        columns = (np.where(self.higher[c], 1, -1), trust.p[c], trust.q[c], trust.stability[c])
+        rows = zip(self.names[c], self.divergence[c].tolist(), *(a.tolist() for a in columns), strict=True)
+        return [
+            RankedFeature(str(name), apart, label, *values) for name, apart, *values in rows if apart > 0
+        ][:n]
 
 
 def ranking_table(
-    model: Any, names: npt.ArrayLike | None = None, n: int | None = None, per_class: int | None = None
+    model: Any,
+    names: npt.ArrayLike | None = None,
+    n: int | None = None,
+    per_class: int | None = None,
+    q: float | None = None,
 ) -> RankingTable:
     """The features of a fitted model, best first, with the class that each sets apart.
 
@@ -147,17 +179,31 @@ def ranking_table(
     per_class : int, optional
         How many features of each class :meth:`RankingTable.of_class` can give; by default ``n``, and 20 at
         least.
+    q : float, optional
+        Leave out features with a larger q-value: of what is left, this share at most is there by luck.
 
     Returns
     -------
     RankingTable
-        Of ``n`` rows. Features that the model does not keep follow those it keeps.
+        Of ``n`` rows, or fewer. Features that the model does not keep follow those it keeps.
     """
     fitted = FittedModel.of(model, names)
     classifier = fitted.classifier
     if n is not None and n < 1:
         raise ValueError(f"n must be at least 1, got {n!r}.")
-    columns = classifier.ranking_[: classifier.n_selected_ if n is None else n]
+    trust = classifier._significance()
+    trusted = np.ones(len(trust.q), dtype=np.bool_)
+    if q is not None:
+        if not 0 < q <= 1:
+            raise ValueError(f"q must be a share between 0 and 1, got {q!r}.")
+        if np.isnan(trust.q).all():
+            raise ValueError(
+                f"there are no q-values: moments do not tell p-values of {fitted.family.name} features; "
+                "MaxDiscClassifier.ranking_table(X, y) finds them by permutation."
+            )
+        trusted = trust.q <= q
+    columns = classifier.ranking_[: classifier.n_selected_ if n is None and q is None else None]
+    columns = columns[trusted[columns]][:n]
     best, direction = np.empty(len(columns), dtype=np.intp), np.empty(len(columns), dtype=np.int8)
     for block, apart, higher in _apart(fitted, columns):
         # Two classes are set apart by the same amount: the one that has more of the feature is named.
@@ -170,7 +216,8 @@ def ranking_table(
         classifier.scores_[columns],
         classifier.classes_[best],
         direction,
-        _first_of_each_class(fitted, per_class or max(n or 0, PER_CLASS)),
+        trust.select(columns),
+        _first_of_each_class(fitted, per_class or max(n or 0, PER_CLASS), trust, trusted),
     )
 
 
@@ -183,9 +230,10 @@ def _apart(fitted: FittedModel, columns: Integers) -> Iterator[tuple[slice, Floa
         yield block, one_vs_rest(densities), location(densities) > location(densities.rest)
 
 
-def _first_of_each_class(fitted: FittedModel, size: int) -> _PerClass:
+def _first_of_each_class(fitted: FittedModel, size: int, trust: Significance, trusted: Booleans) -> _PerClass:
     """The first features of every class among all kept ones; memory grows with C times ``size`` only."""
     columns = fitted.classifier.decision_.columns
+    columns = columns[trusted[columns]]
     n_classes = len(fitted.classifier.classes_)
     position = np.empty((n_classes, 0), dtype=np.intp)
     divergence, higher = np.empty((n_classes, 0)), np.empty((n_classes, 0), dtype=np.bool_)
@@ -202,5 +250,6 @@ def _first_of_each_class(fitted: FittedModel, size: int) -> _PerClass:
         fitted.names[columns[position]],
         divergence,
         higher,
+        trust.select(columns[position]),
         complete=position.shape[1] == len(columns),
     )

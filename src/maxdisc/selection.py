@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import Literal, Protocol, TypeAlias, cast
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from maxdisc.columns import AnyFamily, AnyMoments
@@ -184,11 +185,14 @@ class Choice:
         K, how many features to keep.
     path : SelectionPath or None
         On what evidence; None if nothing had to be chosen.
+    stability : ndarray of shape (D,) or None
+        Share of the folds' models that keep each feature, as many as are kept in the end.
     """
 
     smoothing: Smoothing
     size: int
     path: SelectionPath | None = None
+    stability: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -377,7 +381,20 @@ class FoldModels:
             columns, overlaps = self._shared[smoothing][plan]
             reorder = partial(self.redundancy.reranked, columns=columns, overlap=overlaps[fold])
         given = (self.family, training, smoothing, self.divergence, self.prior, size, reorder)
-        return ranked_model(*given)[1]
+        ranking, decision = ranked_model(*given)
+        if training.weight.any():
+            self._orders[smoothing, plan, fold] = ranking.order[:size].astype(np.int32)
+        return decision
+
+    @cached_property
+    def _orders(self) -> dict[tuple[Smoothing, int, int], npt.NDArray[np.int32]]:
+        """The best features of every model that was tried, by smoothing, plan and fold."""
+        return {}
+
+    def with_stability(self, choice: Choice) -> Choice:
+        """What was chosen on these folds, with how many of their models keep each feature."""
+        kept = [order[: choice.size] for (s, *_), order in self._orders.items() if s == choice.smoothing]
+        return choice if not kept else replace(choice, stability=share_of_folds(kept, self.n_features))
 
     @cached_property
     def _shared(self) -> dict[Smoothing, list[tuple[Integers, list[Overlap]]]]:
@@ -405,6 +422,26 @@ class FoldModels:
             found.append((columns, [Overlap.of(_without(counted, f)) for f in range(folds.count)]))
         self._shared.clear()
         self._shared.update(dict.fromkeys(smoothings, found))
+
+
+def share_of_folds(kept: Sequence[npt.NDArray[np.integer]], n_features: int) -> Floats:
+    """The share of some lists of features that each feature is in, shape (D,).
+
+    Parameters
+    ----------
+    kept : sequence of ndarray
+        The features of each, at least one.
+    n_features : int
+        D.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.selection import share_of_folds
+    >>> share_of_folds([np.array([0, 1]), np.array([1, 2])], 4)
+    array([0.5, 1. , 0.5, 0. ])
+    """
+    return np.bincount(np.concatenate(kept), minlength=n_features) / len(kept)
 
 
 def _is_held_easily(rows: Rows, folds: Folds, most: int) -> bool:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.matrices import Floats
+from maxdisc.families import Family
+from maxdisc.frame import Frame
+from maxdisc.matrices import Booleans, Floats, Integers
+from maxdisc.moments import ClassMoments, ratio
+from maxdisc.nulls import effective_share, p_values
 
 
 def debiased(
@@ -46,3 +53,209 @@ def debiased(
         freedom, n, out=np.full(np.broadcast_shapes(freedom.shape, n.shape), np.inf), where=n > 0
     )
     return np.maximum(score - bias, 0.0)
+
+
+def q_values(p: npt.ArrayLike) -> Floats:
+    """The share of false discoveries among all features with as small a p-value, or a smaller one.
+
+    By Benjamini and Hochberg: keeping what is at most q keeps, on average, at most a share q of features in
+    which classes do not differ.
+
+    Parameters
+    ----------
+    p : array_like of shape (D,)
+        P-values; NaN where there is none.
+
+    Returns
+    -------
+    ndarray of shape (D,)
+        At least p; NaN where that is. Those without a p-value are not counted.
+
+    Examples
+    --------
+    >>> from maxdisc.significance import q_values
+    >>> q_values([0.01, 0.02, float("nan"), 0.03, 0.9])
+    array([0.04, 0.04,  nan, 0.04, 0.9 ])
+    """
+    values = np.asarray(p, dtype=np.float64)
+    known = np.flatnonzero(~np.isnan(values))
+    order = known[np.argsort(values[known], kind="stable")]
+    adjusted = values[order] * len(order) / np.arange(1, len(order) + 1)
+    q = np.full(values.shape, np.nan)
+    q[order] = np.minimum(np.minimum.accumulate(adjusted[::-1])[::-1], 1.0)
+    return q
+
+
+@dataclass(frozen=True, eq=False)
+class Significance:
+    """How far each feature can be trusted.
+
+    Parameters
+    ----------
+    p : ndarray of shape (D,)
+        Probability of such a difference between classes, or a larger one, if there is none; NaN if unknown.
+    q : ndarray of shape (D,)
+        Share of false discoveries if this feature, and all with a smaller p, are called discoveries.
+    stability : ndarray of shape (D,)
+        Share of the folds' models that keep the feature; NaN without folds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.significance import Significance
+    >>> Significance.of(np.array([0.01, 0.5]), None).q
+    array([0.02, 0.5 ])
+    """
+
+    p: Floats
+    q: Floats
+    stability: Floats
+
+    @classmethod
+    def of(cls, p: Floats, stability: Floats | None) -> Significance:
+        """With the q-values of these p-values."""
+        return cls(p, q_values(p), np.full(len(p), np.nan) if stability is None else stability)
+
+    def select(self, columns: Integers) -> Significance:
+        """Of some features, in any shape."""
+        return Significance(self.p[columns], self.q[columns], self.stability[columns])
+
+
+def moment_p_values(families: Sequence[tuple[Family, slice]], moments: ClassMoments) -> Floats:
+    """P-values of all features from their moments, shape (D,); see :func:`maxdisc.nulls.p_values`.
+
+    Parameters
+    ----------
+    families : sequence of (Family, slice)
+        The families and the columns they describe.
+    moments : ClassMoments
+        Of all features.
+
+    Returns
+    -------
+    ndarray of shape (D,)
+        NaN where moments do not tell.
+    """
+    p = np.full(moments.n_features, np.nan)
+    for family, columns in families:
+        p[columns] = p_values(family, moments.select(columns))
+    return p
+
+
+def lucky_rows(moments: ClassMoments, prior: Floats) -> tuple[int, float]:
+    """Classes that have rows, and the rows that :func:`debiased` is to reckon with for a model's scores.
+
+    Under a prior p that is not that of the n rows of each class, luck gives L times the sum of
+    ``p (1 - p) / n``; this is L (C - 1) over some number, which is N if the prior is theirs.
+
+    Parameters
+    ----------
+    moments : ClassMoments
+        Of the model.
+    prior : ndarray of shape (C,)
+        Of its classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.moments import ClassMoments
+    >>> from maxdisc.significance import lucky_rows
+    >>> moments = ClassMoments(np.array([30.0, 10.0]), np.ones((1, 2, 1)))
+    >>> lucky_rows(moments, np.array([0.75, 0.25])), lucky_rows(moments, np.array([0.5, 0.5]))
+    ((2, 40.0), (2, 30.0))
+    """
+    rows = moments.weight * effective_share(moments)
+    some = (rows > 0) & (prior > 0)
+    luck = float((prior[some] * (1 - prior[some]) / rows[some]).sum())
+    n_classes = int(some.sum())
+    return n_classes, (n_classes - 1) / luck if luck > 0 else float(rows.sum())
+
+
+def ranking_frame(
+    names: npt.NDArray[np.generic],
+    columns: Integers,
+    kept: Booleans,
+    scores: Floats,
+    without_luck: Floats,
+    found: Significance,
+    of_classes: Frame,
+) -> Frame:
+    """The table of a ranking: see :meth:`maxdisc.MaxDiscClassifier.ranking_table`.
+
+    Parameters
+    ----------
+    names, kept, scores, without_luck, found
+        Of all D features.
+    columns : ndarray of shape (n,)
+        Those wanted, best first.
+    of_classes : Frame
+        What each class has of *these*.
+
+    Returns
+    -------
+    Frame
+        Of n rows.
+    """
+    all_features = Frame(
+        feature=np.asarray(names, dtype=object),
+        kept=kept,
+        score=scores,
+        debiased=without_luck,
+        p=found.p,
+        q=found.q,
+        stability=found.stability,
+    )
+    return Frame(all_features.where(columns) | of_classes)
+
+
+def class_columns(family: Family, moments: ClassMoments, classes: npt.NDArray[np.generic]) -> Frame:
+    """What each class has of each feature: whether more than all the others, its mean, and its deviation.
+
+    Parameters
+    ----------
+    family : Family
+        Of all features.
+    moments : ClassMoments
+        Of shape (L, C, D), of the features wanted.
+    classes : ndarray of shape (C,)
+        Labels.
+
+    Returns
+    -------
+    Frame
+        For each class ``direction[label]`` (+1 more, -1 less, 0 as much), ``mean[label]`` and, where squares
+        are among the statistics, ``deviation[label]``; NaN and 0 where no cell was observed.
+    """
+    n, first = np.broadcast_to(moments.cells, moments.sums.shape[1:]), location_of(family)
+    rest = moments.rest()
+    if family.translates:
+        mean, others = moments.means(), rest.means()
+    else:
+        mean, others = (ratio(m.sums[first], m.cells) for m in (moments, rest))
+    seen = (n > 0) & (np.broadcast_to(rest.cells, n.shape) > 0)
+    # Means that differ by rounding are equal.
+    same = np.abs(mean - others) <= 1e-12 * np.maximum(np.abs(mean), np.abs(others))
+    direction = np.where(seen & ~same, np.sign(mean - others), 0.0).astype(np.int8)
+    frame = Frame({f"direction[{label}]": direction[c] for c, label in enumerate(classes.tolist())})
+    mean = np.where(n > 0, mean, np.nan)
+    frame |= {f"mean[{label}]": mean[c] for c, label in enumerate(classes.tolist())}
+    if family.translates and family.n_statistics > 1:
+        spread = np.where(n > 0, np.sqrt(ratio(moments.centred()[1][1], n)), np.nan)
+        frame |= {f"deviation[{label}]": spread[c] for c, label in enumerate(classes.tolist())}
+    return Frame(frame)
+
+
+def location_of(family: Family) -> int:
+    """Which statistic says how much of a feature there is: x itself, else the first, such as log x.
+
+    Examples
+    --------
+    >>> from maxdisc.families import Hurdle, Poisson
+    >>> from maxdisc.significance import location_of
+    >>> location_of(Poisson()), location_of(Hurdle())
+    (0, 1)
+    """
+    probe = np.array([0.25, 0.75])
+    with np.errstate(all="ignore"):
+        of_x = [np.array_equal(statistic, probe) for statistic in family.statistics(probe)]
+    return of_x.index(True) if True in of_x else 0

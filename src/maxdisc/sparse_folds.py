@@ -20,7 +20,7 @@ from maxdisc.held_out import HeldOut, content_hashes, sampled
 from maxdisc.matrices import Floats, Integers, Matrix, blocks, is_sparse
 from maxdisc.moments import ClassMoments
 from maxdisc.rows import LEFT_OUT, ArrayRows, Folds, RenumberedFolds
-from maxdisc.selection import SelectionPath
+from maxdisc.selection import Choice, SelectionPath, share_of_folds
 from maxdisc.smoothing import Smoothing
 from maxdisc.sweeping import Bucketed, Sweep, ranges_of_cells, sweep_tasks
 from maxdisc.threads import Work, in_threads, in_turn, n_threads
@@ -140,6 +140,20 @@ class SparseFoldModels:
         sizes = np.array([size])
         found = self._tried((smoothing,), range(fold, fold + 1), lambda t, s, table: t.kept(sizes, s, table))
         return found[0][fold]
+
+    def with_stability(self, choice: Choice) -> Choice:
+        """What was chosen on these folds, with how many of their models keep each feature."""
+        kept = [
+            np.flatnonzero(bucket <= np.searchsorted(sizes, choice.size))
+            for (smoothing, *_), (sizes, bucket) in self._buckets.items()
+            if smoothing == choice.smoothing
+        ]
+        return choice if not kept else replace(choice, stability=share_of_folds(kept, self.n_features))
+
+    @cached_property
+    def _buckets(self) -> dict[tuple[Smoothing, int, int], tuple[Integers, npt.NDArray[np.int32]]]:
+        """By smoothing, group and fold, of every model tried: sizes, and the first that has a feature."""
+        return {}
 
     def without(self, fold: int) -> SparseFoldModels:
         """The models of the same folds on the rows of all folds but one; there must be one plan."""
@@ -393,6 +407,7 @@ class _Trial:
             tables.tables_from_cells(kind, *sums, cells.place, *smoothed, natural, log_partition, scores)
             bucket = _buckets(scores, sizes)
             tables.bucket_totals(log_partition, bucket, baseline)
+        self.models._buckets[smoothing, id(self.group), self.number] = sizes, bucket
         with np.errstate(divide="ignore"):
             return Bucketed(natural, cells.place, bucket, baseline, np.log(self._prior))
 

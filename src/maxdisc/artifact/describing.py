@@ -105,8 +105,12 @@ class Describer:
         labels = self._put_labels_and_names(model)
         self._put("class_prior", model.class_prior_)
         self._put("prior", prior)
+        self._put("stability", model.stability_)
         ranking, decision = model._model
         moments = model.moments_ if self.moments else None
+        if moments is not None:
+            squares = (moments.parts[0] if isinstance(moments, MixedMoments) else moments).squares
+            self._put("moments.squares", None if squares is None else np.array([squares]))
         if isinstance(decision, MixedDecision):
             return self._mixed(model, labels, ranking, decision)
         values: dict[str, Any] = {"ranking": ranking, "decision": decision, "path": path, "moments": moments}

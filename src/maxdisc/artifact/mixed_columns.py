@@ -139,11 +139,12 @@ def _silent(block: Block, n_classes: int) -> BlockDecision:
 
 def moments_of(shelf: Shelf, schema: Schema, n_classes: int) -> MixedMoments:
     """The moments of a file, block by block, all of the same rows."""
-    parts = []
+    parts, squares = [], shelf.squares()
     for place, block in enumerate(schema.columns.blocks):
         lengths = {"C": n_classes, "L": block.family.n_statistics, "D": len(block.columns)}
-        part = replace(shelf, lengths=lengths).value(ClassMoments, f"moments{place}")
-        weights = [w for w in (part.weight, part.observed, part.nonzero) if w is not None]
+        part = replace(shelf, lengths=lengths).value(ClassMoments, f"moments{place}", squares=squares)
+        planes = (part.weight, part.observed, part.nonzero, part.squared, np.array(squares or 0.0))
+        weights = [w for w in planes if w is not None]
         if not all((w >= 0).all() for w in weights) or (part.observed is None and block.has_levels):
             raise ModelFileError("its moments are none.")
         parts.append(part)

@@ -42,6 +42,7 @@ FIELDS: dict[type, dict[str, Field]] = {
         "origin": Field("CD", optional=True),
         "observed": Field("CD", optional=True),
         "nonzero": Field("D", optional=True),
+        "squared": Field("D", optional=True, finite=False),
     },
     FeatureRanking: {
         "scores": Field("D"),

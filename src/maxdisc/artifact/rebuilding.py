@@ -175,7 +175,7 @@ class Shelf:
     tensors: dict[str, Array]
     functions: Mapping[str, Any]
     prefix: str
-    lengths: dict[str, int] = field(default_factory=dict)
+    lengths: dict[str, int] = field(default_factory=lambda: {"1": 1})
 
     def estimator(self, step: Step) -> Any:
         """The estimator of a step, fitted."""
@@ -246,10 +246,11 @@ class Shelf:
         prior = self.array("prior", Field("C", optional=True))
         path, moments = self._path(fitted["path"]), None
         if self.known(fitted["moments"], bool, "word on moments"):
-            moments = self.value(ClassMoments, "moments")
+            moments = self.value(ClassMoments, "moments", squares=self.squares())
+        stability = self.stability()
         require_sound(ranking, decision, class_prior, prior, path, moments)
         self._name_features(model)
-        choice = Choice(smoothing, self.lengths["K"], path)
+        choice = Choice(smoothing, self.lengths["K"], path, stability)
         settings, made = (prior, divergence), (ranking, decision)
         return model._set(
             family, classes, class_prior, settings, choice, self.lengths["D"], moments, made, joint, evidence
@@ -267,9 +268,10 @@ class Shelf:
         path, moments = self._path(fitted["path"]), None
         if self.known(fitted["moments"], bool, "word on moments"):
             moments = moments_of(self, schema, len(classes))
+        stability = self.stability()
         require_sound(ranking, decision, class_prior, prior, path, moments)
         self._name_features(model)
-        choice = Choice(smoothing, self.lengths["K"], path)
+        choice = Choice(smoothing, self.lengths["K"], path, stability)
         settings, made = (prior, divergence), (ranking, decision)
         model._schema = schema
         given = (schema.columns, classes, class_prior, settings, choice, self.lengths["D"], moments, made)
@@ -286,6 +288,18 @@ class Shelf:
             return None
         tried = self.known(node, Smoothing, "smoothing")
         return self.value(SelectionPath, "path", smoothing=tried)
+
+    def squares(self) -> float | None:
+        """The sum of the squared weights of all rows, if it is known."""
+        found = self.array("moments.squares", Field("1", optional=True))
+        return None if found is None else float(found[0])
+
+    def stability(self) -> Array | None:
+        """The share of folds that keep each feature, if there were any."""
+        found: Array | None = self.array("stability", Field("D", optional=True))
+        if found is not None and not ((found >= 0) & (found <= 1)).all():
+            raise ModelFileError("its stability is not a share of folds.")
+        return found
 
     def _evidence(self, node: Any) -> Evidence:
         require_figures(node)

@@ -120,5 +120,5 @@ def _is_path(path: SelectionPath, n_features: int) -> bool:
 
 
 def _are_moments(moments: ClassMoments) -> bool:
-    weights = (moments.weight, moments.observed, moments.nonzero)
-    return all(weight is None or bool((weight >= 0).all()) for weight in weights)
+    weights = (moments.weight, moments.observed, moments.nonzero, moments.squared, moments.squares)
+    return all(weight is None or bool(np.all(weight >= 0)) for weight in weights)

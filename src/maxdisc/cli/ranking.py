@@ -29,36 +29,58 @@ def rank(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
+    q: Annotated[
+        Optional[float],
+        typer.Option(
+            "--q",
+            metavar="SHARE",
+            help="Only features that can be trusted: at most this share of them is listed by luck.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
-    """List the features that tell the classes apart, best first.
+    """List the features that tell the classes apart, best first, and how far each can be trusted.
 
     [bold]Examples[/]
 
     maxdisc rank topics.maxdisc
 
     maxdisc rank topics.maxdisc --class sci.space -n 10
+
+    maxdisc rank topics.maxdisc --q 0.1 -n 100
     """
     from maxdisc.cli.loaded import LoadedModel
     from maxdisc.ranking import ranking_table
 
     loaded = LoadedModel.of(model)
-    table = ranking_table(loaded.fitted, n=n, per_class=n)
-    if label is None:
-        rows = [
-            {"feature": f.feature, "score": f.score, "class": str(f.label), "direction": int(f.direction)}
-            for f in table
-        ]
-    else:
+    if label is not None:
         loaded.require_class(label)
-        rows = [
-            {"feature": feature, "score": divergence, "class": label, "direction": direction}
-            for feature, direction, divergence in table.of_class(label, n)
-        ]
+    table = ranking_table(loaded.fitted, n=n, per_class=n, q=q)
+    found = iter(table)
+    if label is not None:
+        known = loaded.classifier.classes_[loaded.classes.index(label)]
+        found = iter(table.rows_of_class(known, n))
+    rows = [
+        {
+            "feature": f.feature,
+            "score": f.score,
+            "class": str(f.label),
+            "direction": int(f.direction),
+            "p": _known(f.p),
+            "q": _known(f.q),
+            "stability": _known(f.stability),
+        }
+        for f in found
+    ]
     if json:
         say_json({"model": str(model), "kept": loaded.classifier.n_selected_, "features": rows})
     else:
         _show_ranking(loaded, rows, label)
+
+
+def _known(value: float) -> float | None:
+    return None if value != value else value
 
 
 def _show_ranking(model: LoadedModel, rows: list[dict[str, Any]], label: str | None) -> None:
@@ -81,6 +103,14 @@ def _show_ranking(model: LoadedModel, rows: list[dict[str, Any]], label: str | N
     table.add_column(what[:-1], overflow="ellipsis", no_wrap=True)
     table.add_column("divergence", justify="right")
     table.add_column("more in" if label is None else "the class has")
+    # A column in which nothing is known is not shown.
+    trust = {
+        name: form
+        for name, form in (("p", ".1e"), ("q", ".1e"), ("stability", ".0%"))
+        if any(row[name] is not None for row in rows)
+    }
+    for name in trust:
+        table.add_column(name, justify="right")
     for number, row in enumerate(rows, 1):
         more = row["direction"] > 0
         if label is None:
@@ -89,5 +119,6 @@ def _show_ranking(model: LoadedModel, rows: list[dict[str, Any]], label: str | N
             )
         else:
             says = Text("more" if more else "less", style="green" if more else "red")
-        table.add_row(str(number), Text(visible(row["feature"])), f"{row['score']:.4g}", says)
+        told = ["" if row[name] is None else f"{row[name]:{form}}" for name, form in trust.items()]
+        table.add_row(str(number), Text(visible(row["feature"])), f"{row['score']:.4g}", says, *told)
     out.print(table)

@@ -252,7 +252,14 @@ def _features(fitted: FittedModel, table: RankingTable) -> list[Feature]:
     ]
     curves += [None] * (len(table) - len(curves))
     return [
-        Feature(row.feature, row.score, str(row.label), row.direction, curve)
+        Feature(
+            row.feature,
+            row.score,
+            str(row.label),
+            row.direction,
+            curve,
+            *(None if value != value else value for value in (row.p, row.q, row.stability)),
+        )
         for row, curve in zip(table, curves, strict=True)
     ]
 

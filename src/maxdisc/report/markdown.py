@@ -7,7 +7,16 @@ from collections.abc import Iterable, Sequence
 
 from maxdisc.report.record import Mistake, Report
 from maxdisc.report.summary import percent
-from maxdisc.report.tables import DASH, MINUS, class_rows, evidence_rows, number_cards, setting_rows, signed
+from maxdisc.report.tables import (
+    DASH,
+    MINUS,
+    class_rows,
+    evidence_rows,
+    number_cards,
+    setting_rows,
+    signed,
+    trust_cells,
+)
 from maxdisc.wording import shortened, visible
 
 _LABEL = 40
@@ -92,7 +101,7 @@ def _nearest(sizes: list[int], chosen: int) -> int:
 
 def _features(report: Report) -> str:
     return _table(
-        ("feature", "divergence", "sets apart"),
+        ("feature", "divergence", "sets apart", "q", "stability"),
         [
             (
                 shortened(feature.name, _LABEL),
@@ -100,6 +109,7 @@ def _features(report: Report) -> str:
                 f"{'more' if feature.direction > 0 else 'less'} in {shortened(feature.label, _LABEL)}"
                 if feature.divergence > 0
                 else "says nothing",
+                *trust_cells(feature),
             )
             for feature in report.features
         ],

@@ -14,7 +14,16 @@ from maxdisc.plots.inline import inline_svg
 from maxdisc.report.markup import Markup, element, joined, user_text
 from maxdisc.report.record import ClassResult, Curves, Feature, Mistake, Report, Weighed
 from maxdisc.report.summary import percent
-from maxdisc.report.tables import DASH, MINUS, class_rows, evidence_rows, number_cards, setting_rows, signed
+from maxdisc.report.tables import (
+    DASH,
+    MINUS,
+    class_rows,
+    evidence_rows,
+    number_cards,
+    setting_rows,
+    signed,
+    trust_cells,
+)
 from maxdisc.wording import counted, shortened
 
 _LABEL = 40
@@ -97,10 +106,12 @@ def _features(report: Report) -> Markup:
             element("td", "more in " if feature.direction > 0 else "less in ", _label(feature.label))
             if feature.divergence > 0
             else element("td", "says nothing"),
+            *(element("td", cell, class_="n") for cell in trust_cells(feature)),
         )
         for feature in report.features
     ]
-    table = _table(["feature", "divergence", "", "sets apart"], rows, "The best features", "full features")
+    heads = ["feature", "divergence", "", "sets apart", "q", "stability"]
+    table = _table(heads, rows, "The best features", "full features")
     drawn = [
         _density(feature, feature.curves, f"density{k}")
         for k, feature in enumerate(report.features)
@@ -112,7 +123,9 @@ def _features(report: Report) -> Markup:
             "p",
             f"The divergence of a feature, in nats, says how differently the classes use it. Below, the "
             f"{counted(len(drawn), 'best feature')} as the model sees "
-            f"{'it' if len(drawn) == 1 else 'them'}: {report.data.family} densities in each class.",
+            f"{'it' if len(drawn) == 1 else 'them'}: {report.data.family} densities in each class. "
+            "q is the share of features listed by luck alone if the list ends there (Benjamini and "
+            "Hochberg); stability, the share of the folds' models that keep the feature.",
         ),
         element("div", *drawn, class_="beside pictures"),
         table,
@@ -291,7 +304,7 @@ def _figure(svg: str, caption: str | None = None) -> Markup:
 
 def _table(head: Iterable[str], rows: list[Markup], name: str, kind: str | None = None) -> Markup:
     """A table that scrolls by itself where the page is narrow; it can be reached by the keyboard."""
-    numeric = {"rows", "precision", "recall", "F1", "divergence"}
+    numeric = {"rows", "precision", "recall", "F1", "divergence", "q", "stability"}
     titles = [
         element("th", title, scope="col" if title else None, class_="n" if title in numeric else None)
         for title in head

@@ -107,6 +107,10 @@ class Feature:
     label: str
     direction: int
     curves: Curves | None
+    #: P-value, share of false discoveries and share of the folds that keep it; None if not known.
+    p: float | None = None
+    q: float | None = None
+    stability: float | None = None
 
 
 @dataclass(frozen=True)

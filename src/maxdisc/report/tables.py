@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from maxdisc.report.record import ClassResult, Report, Weighed
+from maxdisc.report.record import ClassResult, Feature, Report, Weighed
 from maxdisc.report.settings import told
 from maxdisc.report.summary import percent
 from maxdisc.wording import counted, shortened
@@ -77,3 +77,9 @@ def _told_feature(name: str, value: float | None, of_text: bool) -> str:
 
 def _or_dash(value: float | None) -> str:
     return DASH if value is None else f"{value:.3f}"
+
+
+def trust_cells(feature: Feature) -> tuple[str, str]:
+    """The q-value and the stability of a feature, as they are shown; a dash where they are not known."""
+    q, stability = feature.q, feature.stability
+    return DASH if q is None else f"{q:.1e}", DASH if stability is None else f"{stability:.0%}"

@@ -1,0 +1,74 @@
+"""A table for whichever library of frames is at hand, and for none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+# How many rows are shown where all would be too many.
+SHOWN = 10
+
+
+class Frame(dict[str, npt.NDArray[Any]]):
+    """Columns by name, arrays of one length: what pandas, polars and pyarrow make their tables from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.frame import Frame
+    >>> frame = Frame(feature=np.array(["a", "b"]), p=np.array([0.01, 0.5]))
+    >>> frame
+    feature     p
+          a  0.01
+          b   0.5
+    [2 rows x 2 columns]
+    >>> frame.where(frame["p"] < 0.1)["feature"].tolist()
+    ['a']
+    >>> list(frame.records())[1]
+    {'feature': 'b', 'p': 0.5}
+    """
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return min((len(column) for column in self.values()), default=0)
+
+    def where(self, rows: Any) -> Frame:
+        """Some of the rows: a slice, their numbers, or one truth value for each."""
+        return Frame({name: column[rows] for name, column in self.items()})
+
+    def head(self, n: int = SHOWN) -> Frame:
+        """The first ``n`` rows."""
+        return self.where(slice(n))
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """One row after the other, as a dict of plain Python values."""
+        for row in zip(*(column.tolist() for column in self.values()), strict=True):
+            yield dict(zip(self, row, strict=True))
+
+    def to_pandas(self) -> Any:
+        """The same as a pandas ``DataFrame``; raise ``ImportError``, with what to install, without pandas."""
+        try:
+            pandas = import_module("pandas")
+        except ImportError:
+            raise ImportError("a DataFrame needs pandas: pip install pandas") from None
+        return pandas.DataFrame(dict(self))
+
+    def __repr__(self) -> str:
+        shown = self.head()
+        columns = [[name, *map(_text, column.tolist())] for name, column in shown.items()]
+        widths = [max(map(len, column)) for column in columns]
+        lines = [
+            "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
+            for line in zip(*columns, strict=True)
+        ]
+        dots = ["..."] if self.n_rows > shown.n_rows else []
+        return "\n".join([*lines, *dots, f"[{self.n_rows} rows x {len(self)} columns]"])
+
+
+def _text(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
