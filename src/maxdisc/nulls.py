@@ -239,7 +239,7 @@ def lump_p_values(sums: Floats, n: Floats, squared: Floats, nonzero: Floats, exa
     >>> lump_p_values(sums, n, np.array([5.0]), np.array([5.0])).round(4)  # all five in one half
     array([0.0325])
     """
-    rows, total = n.sum(axis=0), sums.sum(axis=0)
+    rows, total = np.maximum(n.sum(axis=0), LEAST), sums.sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         share = n / rows
         variance = (squared - total**2 / rows) / (rows - 1)
@@ -255,7 +255,7 @@ def lump_p_values(sums: Floats, n: Floats, squared: Floats, nonzero: Floats, exa
     lump = np.where(varies & known, variance * rows / safe, 1.0)
     # As many lumps to a row as would leave so many cells empty.
     per_row = -np.log1p(-nonzero / (rows + 0.5))
-    unit = np.minimum(lump, np.where(per_row > 0, safe / rows / np.maximum(per_row, LEAST), lump))
+    unit = np.minimum(lump, safe / np.maximum(rows * per_row, 1e-9))
     above = _larger_share(some, rest, share, lump, unit)
     below = _larger_share(rest, some, 1 - share, lump, unit)
     equal = np.flatnonzero(varies & known & (np.abs(nonzero * squared - safe**2) < 1e-9 * safe**2))

@@ -86,9 +86,24 @@ class TestRank:
         done = run("rank", files / "topics.maxdisc", "--class", "hockey", "-n", "4", "--json")
         assert {f["feature"] for f in done.json["features"]} <= {"goal", "ice", "puck", "team", "season"}
         assert all(f["direction"] == 1 for f in done.json["features"])
+        assert all(f["q"] < 0.01 and f["stability"] == 1 for f in done.json["features"])
         wrong = run("rank", files / "topics.maxdisc", "--class", "hokey")
         assert wrong.code == 2
         assert "did you mean 'hockey'" in wrong.err
+
+    def test_only_what_can_be_trusted(self, run, files):
+        everything = run("rank", files / "topics.maxdisc", "-n", "1000", "--json").json["features"]
+        trusted = run("rank", files / "topics.maxdisc", "-n", "1000", "--q", "0.05", "--json").json[
+            "features"
+        ]
+        assert trusted == [f for f in everything if f["q"] <= 0.05]
+        assert len(trusted) == 15
+        assert not {f["feature"] for f in trusted} & {"the", "and", "of", "with", "about", "near"}
+        assert "stability" in run("rank", files / "topics.maxdisc", "--q", "0.05").out
+        assert run("rank", files / "topics.maxdisc", "--class", "hockey", "--q", "1e-300").code == 0
+        wrong = run("rank", files / "topics.maxdisc", "--q", "7")
+        assert (wrong.code, wrong.out) == (2, "")
+        assert "q must be a share" in wrong.err
 
 
 class TestExplain:
