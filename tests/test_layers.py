@@ -15,7 +15,7 @@ SOURCE = Path(maxdisc.__file__).parent
 #: A module imports only from lower numbers, or from its own number where listed in PEERS.
 LAYERS = {
     "matrices": 0,
-    "frame": 0,
+    "plain_frame": 0,
     "wording": 0,
     "measures": 0,
     "kernels": 0,

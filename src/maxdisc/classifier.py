@@ -37,7 +37,6 @@ from maxdisc.evidence import Evidence, calibrate, refine
 from maxdisc.explain import Explanation
 from maxdisc.families import FAMILIES, Family, find_family
 from maxdisc.folds import fold_plans
-from maxdisc.frame import Frame
 from maxdisc.frames import Cells, cells_of
 from maxdisc.held_out import band_edges, enough_rows
 from maxdisc.joint import POOLED, Joint, JointDecision
@@ -57,7 +56,7 @@ from maxdisc.parameters import (
     require_representable,
     sorted_union,
 )
-from maxdisc.permutation import permuted_p_values
+from maxdisc.plain_frame import Frame
 from maxdisc.redundancy import Overlap, Redundancy
 from maxdisc.rows import ArrayRows, BatchRows, Folds, HashFolds, Rows
 from maxdisc.schema import Schema, first_unobserved, plain_family
@@ -69,6 +68,7 @@ from maxdisc.significance import (
     lucky_rows,
     moment_p_values,
     ranking_frame,
+    row_p_values,
 )
 from maxdisc.smoothing import Smoothing
 from maxdisc.sparse_folds import SparseFoldModels, suits
@@ -1128,42 +1128,44 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             found = self._significance()
             if np.isnan(found.p).any():
                 warnings.warn(
-                    f"moments do not tell p-values of {int(np.isnan(found.p).sum())} features "
-                    f"({self.families_[0][0].name}): give ranking_table the rows, X and y.",
+                    f"moments do not tell p-values of {int(np.isnan(found.p).sum())} features, whose family "
+                    "has no test of its own: give ranking_table the rows, X and y.",
                     UserWarning,
                     stacklevel=2,
                 )
         else:
             found = Significance.of(self._permuted(X, y, sample_weight, n_permutations), self.stability_)
-        columns = ranking.order[:n]
-        family, (prior, divergence) = self.families_[0][0], self._settings
-        scores = ranking.scores
-        if divergence is not js_gm:
-            scores = ranked_decision(family, moments, self.smoothing_, js_gm, prior, 1)[0].scores
+        columns, family, without_luck = ranking.order[:n], self._family, ranking.scores
+        # The scores of mixed columns have none of it.
+        if not isinstance(moments, MixedMoments) and not isinstance(family, Columns):
+            given = (family, moments, self.smoothing_, js_gm, self._settings[0], 1)
+            js = ranking.scores if self._settings[1] is js_gm else ranked_model(*given)[0].scores
+            without_luck = debiased(js, family.n_statistics, *lucky_rows(moments, self.class_prior_))
         return ranking_frame(
             _check_feature_names_in(self),
             columns,
             self._get_support_mask(),
             ranking.scores,
-            debiased(scores, family.n_statistics, *lucky_rows(moments, self.class_prior_)),
+            without_luck,
             found,
-            class_columns(family, moments.select(columns), self.classes_),
+            class_columns(family, moments, self.classes_, columns),
         )
 
     def _significance(self) -> Significance:
         """P-values as far as moments tell."""
-        return Significance.of(moment_p_values(self.families_, self.moments_), self.stability_)
+        return Significance.of(moment_p_values(self._family, self.moments_), self.stability_)
 
     def _permuted(self, X: Any, y: Any, sample_weight: Any, n_permutations: int | None) -> Floats:
         if y is None:
             raise ValueError("rows without labels cannot be dealt others: give y too.")
         X, labels, weights = _with_weight(*self._validated(X, y, sample_weight, reset=False))
-        self.families_[0][0].require(X, self._names)
         self._require_seen(labels)
+        X = self._encoded(X) if isinstance(X, Cells) else X
+        self._family.require(X, self._names)
         codes, seed = np.searchsorted(self.classes_, labels), check_random_state(self.random_state)
-        given = (codes, len(self.classes_), weights, n_permutations, int(seed.randint(2**31)))
+        rows = ArrayRows(X, codes, len(self.classes_), weights, self._names)
         with limited_threads(given_jobs(self.n_jobs)):
-            return permuted_p_values(self.families_[0][0], X, *given)
+            return row_p_values(self._family, rows, n_permutations, int(seed.randint(2**31)))
 
     @property
     def feature_importances_(self) -> Floats:
