@@ -15,7 +15,7 @@ SOURCE = Path(maxdisc.__file__).parent
 #: A module imports only from lower numbers, or from its own number where listed in PEERS.
 LAYERS = {
     "matrices": 0,
-    "frame": 0,
+    "plain_frame": 0,
     "wording": 0,
     "measures": 0,
     "kernels": 0,
@@ -60,7 +60,6 @@ LAYERS = {
     "averaged_folds": 5,
     "explain": 5,
     "significance": 5,
-    "column_significance": 5,
     "unlabelled": 5,
     "parameters": 6,
     "scaling": 6,
@@ -112,7 +111,6 @@ PEERS = {
     "partitions": {"held_out", "rows"},
     "vocabulary": {"words"},
     "evidence": {"selection"},
-    "column_significance": {"significance"},
     "averaging": {"joint"},
     "classifier": {"column_families", "folds", "parameters"},
     "discriminative": {"parameters"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 import scipy.stats as ss
@@ -224,3 +225,46 @@ def test_squares_add_as_sums_do(container):
         streamed.partial_fit(container(X[some]), y[some], sample_weight=weights[some])
     assert streamed.moments_.squared == pytest.approx(expected)
     assert streamed.moments_.select(np.array([3, 1])).squared == pytest.approx(expected[[3, 1]])
+
+
+def mixed_frame(seed, differ):
+    """Rows of every kind of column, of which the second half differs between classes, if any is to."""
+    rng, n = np.random.default_rng(seed), 120
+    y, apart = np.arange(n) % 3, differ * (np.arange(n) % 3)
+    columns = {}
+    for half, shift in (("same", np.zeros(n)), ("apart", apart)):
+        columns |= {
+            f"number {half}": rng.normal(3.0 * shift),
+            f"count {half}": rng.poisson(1.0 + 5 * shift),
+            f"word {half}": rng.choice(["a", "b", "c", "d"], n),
+            f"switch {half}": rng.random(n) < 0.2 + 0.35 * shift,
+        }
+        columns[f"word {half}"][shift > 1] = "e"
+    frame = pd.DataFrame(columns)
+    frame.loc[rng.random(n) < 0.2, ["number same", "word same"]] = None
+    return frame, np.array(["x", "y", "z"])[y]
+
+
+def test_mixed_columns_have_p_values_too(tmp_path):
+    frame, y = mixed_frame(0, differ=1)
+    model = MaxDiscClassifier().fit(frame, y)
+    for table in (model.ranking_table(), model.ranking_table(frame, y)):
+        q = dict(zip(table["feature"], table["q"], strict=True))
+        assert {name for name in q if q[name] < 0.01} == {name for name in q if name.endswith("apart")}
+    assert np.isnan(table["mean[x]"][list(table["feature"]).index("word same")])
+    kept = table["feature"].tolist().index("number apart")
+    assert table["mean[z]"][kept] == pytest.approx(frame["number apart"][y == "z"].mean())
+    assert table["direction[z]"][kept] == 1
+    save(model, tmp_path / "m.maxdisc")
+    before, after = model.ranking_table(), load(tmp_path / "m.maxdisc").ranking_table()
+    for column in before:
+        np.testing.assert_array_equal(before[column], after[column])
+
+
+@pytest.mark.slow
+def test_nor_are_those_of_mixed_columns_too_small():
+    found = []
+    for seed in range(150):
+        frame, y = mixed_frame(seed, differ=0)
+        found.append(MaxDiscClassifier(n_features="all", evidence="raw").fit(frame, y).ranking_table()["p"])
+    assert np.mean(np.concatenate(found) <= 0.05) <= 0.055

@@ -30,8 +30,7 @@ from sklearn.utils.validation import (
 from maxdisc.averaged_folds import AveragedModels, averaged_sizes
 from maxdisc.averaging import AveragedDecision, AveragedEvidence
 from maxdisc.column_families import require_families, settled_schema, takes_columns
-from maxdisc.column_significance import column_p_values, columns_of_classes, level_p_values
-from maxdisc.columns import AnyFamily, AnyMoments, Block, Columns, MixedMoments
+from maxdisc.columns import AnyFamily, AnyMoments, Columns, MixedMoments
 from maxdisc.decision import LinearDecision, Reorder
 from maxdisc.densities import class_prior, density_blocks
 from maxdisc.divergences import Divergence, FeatureRanking, find_divergence, js_gm
@@ -39,16 +38,13 @@ from maxdisc.evidence import Evidence, calibrate, refine
 from maxdisc.explain import Explanation
 from maxdisc.families import FAMILIES, Family, find_family
 from maxdisc.folds import fold_plans, plans_beside
-from maxdisc.frame import Frame
 from maxdisc.frames import Cells, cells_of
 from maxdisc.held_out import band_edges, enough_rows
 from maxdisc.joint import POOLED, Joint, JointDecision
 from maxdisc.joint_folds import JointChoice, JointModels
 from maxdisc.matrices import Booleans, Floats, Integers, Matrix, canonical, column_name, is_sparse
 from maxdisc.mixed import MixedDecision, ranked_model, unknown_model
-from maxdisc.moments import ClassMoments
 from maxdisc.novelty import Novelty, familiarity
-from maxdisc.nulls import p_values
 from maxdisc.parameters import (
     given_jobs,
     given_prior,
@@ -64,7 +60,7 @@ from maxdisc.parameters import (
     sorted_out,
     sorted_union,
 )
-from maxdisc.permutation import permuted_p_values
+from maxdisc.plain_frame import Frame
 from maxdisc.redundancy import Overlap, Redundancy
 from maxdisc.rows import ArrayRows, BatchRows, Folds, HashFolds, Rows
 from maxdisc.schema import Schema, first_unobserved, plain_family
@@ -76,6 +72,7 @@ from maxdisc.significance import (
     lucky_rows,
     moment_p_values,
     ranking_frame,
+    row_p_values,
 )
 from maxdisc.smoothing import Smoothing
 from maxdisc.sparse_folds import SparseFoldModels, suits
@@ -1325,68 +1322,44 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             found = self._significance()
             if np.isnan(found.p).any():
                 warnings.warn(
-                    f"moments do not tell p-values of {int(np.isnan(found.p).sum())} features "
-                    f"({', '.join(self._untold(found.p))}): give ranking_table the rows, X and y.",
+                    f"moments do not tell p-values of {int(np.isnan(found.p).sum())} features, whose family "
+                    "has no test of its own: give ranking_table the rows, X and y.",
                     UserWarning,
                     stacklevel=2,
                 )
         else:
             found = Significance.of(self._permuted(X, y, sample_weight, n_permutations), self.stability_)
-        columns = ranking.order[:n]
-        family, (prior, divergence) = self._family, self._settings
-        scores = ranking.scores
-        if divergence is not js_gm:
-            scores = ranked_model(family, moments, self.smoothing_, js_gm, prior, 1)[0].scores
-        if isinstance(family, Columns):
-            # Scores of mixed columns are without luck from the first.
-            of_classes = columns_of_classes(family, cast(MixedMoments, moments), columns, self.classes_)
-        else:
-            assert isinstance(moments, ClassMoments)
-            scores = debiased(scores, family.n_statistics, *lucky_rows(moments, self.class_prior_))
-            of_classes = class_columns(family, moments.select(columns), self.classes_)
-        names = _check_feature_names_in(self)
+        columns, family, without_luck = ranking.order[:n], self._family, ranking.scores
+        # The scores of mixed columns have none of it.
+        if not isinstance(moments, MixedMoments) and not isinstance(family, Columns):
+            given = (family, moments, self.smoothing_, js_gm, self._settings[0], 1)
+            js = ranking.scores if self._settings[1] is js_gm else ranked_model(*given)[0].scores
+            without_luck = debiased(js, family.n_statistics, *lucky_rows(moments, self.class_prior_))
         return ranking_frame(
-            names, columns, self._get_support_mask(), ranking.scores, scores, found, of_classes
+            _check_feature_names_in(self),
+            columns,
+            self._get_support_mask(),
+            ranking.scores,
+            without_luck,
+            found,
+            class_columns(family, moments, self.classes_, columns),
         )
 
     def _significance(self) -> Significance:
         """P-values as far as moments tell."""
-        moments = self.moments_
-        if isinstance(moments, ClassMoments):
-            p = moment_p_values(cast(list[tuple[Family, slice]], self.families_), moments)
-            return Significance.of(p, self.stability_)
-        parts = moments.parts
-
-        def of_block(place: int, block: Block) -> Floats:
-            part = parts[place]
-            return level_p_values(block, part) if block.has_levels else p_values(block.family, part)
-
-        return Significance.of(column_p_values(cast(Columns, self._family), of_block), self.stability_)
-
-    def _untold(self, p: Floats) -> list[str]:
-        """The families of features without a p-value."""
-        return sorted({family.name for family, columns in self.families_ if np.isnan(p[columns]).any()})
+        return Significance.of(moment_p_values(self._family, self.moments_), self.stability_)
 
     def _permuted(self, X: Any, y: Any, sample_weight: Any, n_permutations: int | None) -> Floats:
         if y is None:
             raise ValueError("rows without labels cannot be dealt others: give y too.")
         X, labels, weights = _with_weight(*self._validated(X, y, sample_weight, reset=False))
-        family, X = self._family, self._encoded(X) if isinstance(X, Cells) else X
-        family.require(X, self._names)
         self._require_seen(labels)
+        X = self._encoded(X) if isinstance(X, Cells) else X
+        self._family.require(X, self._names)
         codes, seed = np.searchsorted(self.classes_, labels), check_random_state(self.random_state)
-        given = (codes, len(self.classes_), weights, n_permutations, int(seed.randint(2**31)))
+        rows = ArrayRows(X, codes, len(self.classes_), weights, self._names)
         with limited_threads(given_jobs(self.n_jobs)):
-            if isinstance(family, Family):
-                return permuted_p_values(family, X, *given)
-            rows = ArrayRows(X, codes, len(self.classes_), weights).moments(family)[0]
-
-            def of_block(place: int, block: Block) -> Floats:
-                if block.has_levels:  # of which the moments over all deals are known
-                    return level_p_values(block, rows.parts[place])
-                return permuted_p_values(block.family, X.parts[place], *given)
-
-            return column_p_values(family, of_block)
+            return row_p_values(self._family, rows, n_permutations, int(seed.randint(2**31)))
 
     @property
     def feature_importances_(self) -> Floats:

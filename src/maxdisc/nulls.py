@@ -17,7 +17,7 @@ from scipy.special import betainc, betaincc, digamma, gammaln, loggamma
 from scipy.stats import hypergeom
 
 from maxdisc.densities import rounding_variance
-from maxdisc.families import Bernoulli, Exponential, Family, Gaussian, Geometric, Poisson
+from maxdisc.families import Bernoulli, Categorical, Exponential, Family, Gaussian, Geometric, Poisson
 from maxdisc.matrices import Floats, blocks
 from maxdisc.moments import ClassMoments
 
@@ -39,9 +39,10 @@ def p_values(family: Family, moments: ClassMoments) -> Floats:
     """Probability of as large a difference between classes, or a larger one, if there is none.
 
     From unsmoothed moments. For Gaussian and exponential features (without zeros) the likelihood ratio, whose
-    distribution is exact if they are what they are called. For Poisson, geometric and Bernoulli features, and
-    exponential ones with zeros, the class whose share is most unusual, times the number of classes: their
-    variance is the data's, never one that a family implies. Weighted rows count as their effective number.
+    distribution is exact if they are what they are called. For Poisson, geometric and Bernoulli features,
+    levels of categories and exponential features with zeros, the class whose share is most unusual, times
+    the number of classes: their variance is the data's, never one that a family implies. Weighted rows count
+    as their effective number.
 
     Parameters
     ----------
@@ -318,4 +319,5 @@ NULLS: dict[type, Callable[[ClassMoments], Floats]] = {
     Poisson: _counts,
     Geometric: _counts,
     Bernoulli: _presence,
+    Categorical: _presence,
 }

@@ -84,7 +84,7 @@ def permuted_p_values(
         values = columns[:, block]
         apart, varies = _distances(family, values, deals, n_classes, weights)
         # Cube roots of sums of squares are nearly normal.
-        z = _standardised(np.cbrt(apart[:, varies]))
+        z = _standardised(np.cbrt(apart[:, varies]), family.n_statistics * (n_classes - 1))
         at = np.clip((z - LOWEST) / BIN, 0, len(histogram) - 1).astype(np.intp)
         histogram += np.bincount(at[1:].ravel(), minlength=len(histogram))
         here = np.arange(n_features)[block][varies]
@@ -99,18 +99,20 @@ def permuted_p_values(
     return p
 
 
-def _standardised(values: Floats) -> Floats:
+def _standardised(values: Floats, freedom: int) -> Floats:
     """Each less the mean of all *others* in its column, over their deviation, shape (R, D).
 
     With the others, of which the true labels are one, no deal is different from another if classes do not
-    differ; by their own mean and deviation, large ones would be drawn in.
+    differ; by their own mean and deviation, large ones would be drawn in. The deviation is half that of the
+    cube root of a chi-square at least: features with few cells that are not zero hardly ever vary, and would
+    be many deviations away when they do.
     """
-    n = len(values)
-    away = values - values.mean(axis=0)
+    n, mean = len(values), values.mean(axis=0)
+    away = values - mean
     squares = (away**2).sum(axis=0) - away**2 * n / (n - 1)
-    spread = np.sqrt(np.maximum(squares, 0.0) / (n - 1))
-    some = spread > 1e-9 * np.abs(values).max(axis=0, initial=0.0)
-    return np.where(some, away * n / (n - 1) / np.where(some, spread, 1.0), np.sign(away) * (HIGHEST + 1))
+    least = 0.5 * mean * np.sqrt(2 / (9 * max(freedom, 1)))
+    spread = np.maximum(np.sqrt(np.maximum(squares, 0.0) / (n - 1)), least)
+    return np.asarray(away * n / (n - 1) / np.where(spread > 0, spread, 1.0))
 
 
 def _distances(

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
+from maxdisc.columns import AnyFamily, AnyMoments, Columns, MixedMoments
 from maxdisc.families import Family
-from maxdisc.frame import Frame
 from maxdisc.matrices import Booleans, Floats, Integers
 from maxdisc.moments import ClassMoments, ratio
 from maxdisc.nulls import effective_share, p_values
+from maxdisc.permutation import permuted_p_values
+from maxdisc.plain_frame import Frame
+from maxdisc.rows import ArrayRows
 
 
 def debiased(
@@ -121,25 +125,67 @@ class Significance:
         return Significance(self.p[columns], self.q[columns], self.stability[columns])
 
 
-def moment_p_values(families: Sequence[tuple[Family, slice]], moments: ClassMoments) -> Floats:
+def moment_p_values(family: AnyFamily, moments: AnyMoments) -> Floats:
     """P-values of all features from their moments, shape (D,); see :func:`maxdisc.nulls.p_values`.
 
     Parameters
     ----------
-    families : sequence of (Family, slice)
-        The families and the columns they describe.
-    moments : ClassMoments
-        Of all features.
+    family : Family or Columns
+        Of the features.
+    moments : ClassMoments or MixedMoments
+        Of the same.
 
     Returns
     -------
     ndarray of shape (D,)
-        NaN where moments do not tell.
+        NaN where moments do not tell. Of a category, the least of its levels, times their number.
     """
-    p = np.full(moments.n_features, np.nan)
-    for family, columns in families:
-        p[columns] = p_values(family, moments.select(columns))
-    return p
+    if not isinstance(family, Columns):
+        assert isinstance(moments, ClassMoments)
+        return p_values(family, moments)
+    assert isinstance(moments, MixedMoments)
+    pairs = zip(family.blocks, moments.parts, strict=True)
+    return _of_columns(family, [p_values(block.family, part) for block, part in pairs])
+
+
+def row_p_values(
+    family: AnyFamily, rows: ArrayRows, n_permutations: int | None = None, seed: int = 0
+) -> Floats:
+    """P-values of all features by permutation, shape (D,); levels of categories have exact ones already.
+
+    Parameters
+    ----------
+    family : Family or Columns
+        Of the features.
+    rows : ArrayRows
+        With one label each.
+    n_permutations, seed
+        See :func:`maxdisc.permutation.permuted_p_values`.
+    """
+    given = (rows.labels, rows.n_classes, rows.weights, n_permutations, seed)
+    if not isinstance(family, Columns):
+        return permuted_p_values(family, rows.X, *given)
+    (moments,) = rows.moments(cast(Family, family))[:1]
+    assert isinstance(moments, MixedMoments)
+    return _of_columns(
+        family,
+        [
+            p_values(block.family, part)
+            if block.has_levels
+            else permuted_p_values(block.family, cells, *given)
+            for block, part, cells in zip(family.blocks, moments.parts, rows.X.parts, strict=True)
+        ],
+    )
+
+
+def _of_columns(columns: Columns, found: Sequence[Floats]) -> Floats:
+    """The least p-value of a column's cells, times their number; two levels say the same."""
+    least, count = np.full(columns.n_columns, np.inf), np.zeros(columns.n_columns)
+    for block, p in zip(columns.blocks, found, strict=True):
+        np.minimum.at(least, block.columns, p)
+        here = np.bincount(block.columns, minlength=columns.n_columns)
+        count += np.where(here == 2, 1, here) if block.has_levels else here
+    return np.where(count > 0, np.minimum(least * np.maximum(count, 1), 1.0), 1.0)
 
 
 def lucky_rows(moments: ClassMoments, prior: Floats) -> tuple[int, float]:
@@ -208,41 +254,73 @@ def ranking_frame(
     return Frame(all_features.where(columns) | of_classes)
 
 
-def class_columns(family: Family, moments: ClassMoments, classes: npt.NDArray[np.generic]) -> Frame:
+def class_columns(
+    family: AnyFamily, moments: AnyMoments, classes: npt.NDArray[np.generic], columns: Integers
+) -> Frame:
     """What each class has of each feature: whether more than all the others, its mean, and its deviation.
 
     Parameters
     ----------
-    family : Family
+    family : Family or Columns
         Of all features.
-    moments : ClassMoments
-        Of shape (L, C, D), of the features wanted.
+    moments : ClassMoments or MixedMoments
+        Of all features.
     classes : ndarray of shape (C,)
         Labels.
+    columns : ndarray of shape (n,)
+        The features wanted.
 
     Returns
     -------
     Frame
         For each class ``direction[label]`` (+1 more, -1 less, 0 as much), ``mean[label]`` and, where squares
-        are among the statistics, ``deviation[label]``; NaN and 0 where no cell was observed.
+        are among the statistics, ``deviation[label]``. 0 and NaN where no cell was observed, and for
+        categories.
     """
-    n, first = np.broadcast_to(moments.cells, moments.sums.shape[1:]), location_of(family)
-    rest = moments.rest()
+    if isinstance(moments, ClassMoments):
+        assert not isinstance(family, Columns)
+        planes = _class_planes(family, moments.select(columns))
+    else:
+        assert isinstance(family, Columns)
+        shape = (3, len(classes), moments.n_features)
+        planes, left = np.full(shape, np.nan), np.ones(moments.n_features, dtype=np.bool_)
+        planes[0] = 0.0
+        for block, part in zip(family.blocks, moments.parts, strict=True):
+            # What tells whether a column is missing comes after what is in it.
+            own = np.flatnonzero(left[block.columns])
+            if not block.has_levels:
+                planes[:, :, block.columns[own]] = _class_planes(block.family, part.select(own))
+            left[block.columns] = False
+        planes = planes[:, :, columns]
+    frame = Frame()
+    labels = classes.tolist()
+    frame |= {f"direction[{label}]": planes[0, c].astype(np.int8) for c, label in enumerate(labels)}
+    frame |= {f"mean[{label}]": planes[1, c] for c, label in enumerate(labels)}
+    if not np.isnan(planes[2]).all():
+        frame |= {f"deviation[{label}]": planes[2, c] for c, label in enumerate(labels)}
+    return frame
+
+
+def _class_planes(family: Family, moments: ClassMoments) -> Floats:
+    """Direction, mean and deviation of each class, shape (3, C, D)."""
+    n, rest = np.broadcast_to(moments.cells, moments.sums.shape[1:]), moments.rest()
     if family.translates:
         mean, others = moments.means(), rest.means()
     else:
-        mean, others = (ratio(m.sums[first], m.cells) for m in (moments, rest))
-    seen = (n > 0) & (np.broadcast_to(rest.cells, n.shape) > 0)
+        mean, others = (ratio(m.sums[location_of(family)], m.cells) for m in (moments, rest))
+    compared = (n > 0) & (np.broadcast_to(rest.cells, n.shape) > 0)
     # Means that differ by rounding are equal.
-    same = np.abs(mean - others) <= 1e-12 * np.maximum(np.abs(mean), np.abs(others))
-    direction = np.where(seen & ~same, np.sign(mean - others), 0.0).astype(np.int8)
-    frame = Frame({f"direction[{label}]": direction[c] for c, label in enumerate(classes.tolist())})
-    mean = np.where(n > 0, mean, np.nan)
-    frame |= {f"mean[{label}]": mean[c] for c, label in enumerate(classes.tolist())}
+    compared &= np.abs(mean - others) > 1e-12 * np.maximum(np.abs(mean), np.abs(others))
+    spread = np.full(n.shape, np.nan)
     if family.translates and family.n_statistics > 1:
-        spread = np.where(n > 0, np.sqrt(ratio(moments.centred()[1][1], n)), np.nan)
-        frame |= {f"deviation[{label}]": spread[c] for c, label in enumerate(classes.tolist())}
-    return Frame(frame)
+        spread = np.sqrt(ratio(moments.centred()[1][1], n))
+    return np.stack(
+        [
+            np.where(compared, np.sign(mean - others), 0.0),
+            np.where(n > 0, mean, np.nan),
+            np.where(n > 0, spread, np.nan),
+        ]
+    )
 
 
 def location_of(family: Family) -> int:
