@@ -131,7 +131,8 @@ def test_more_than_is_kept_may_be_asked_for():
     model, *_ = fitted("gaussian", n_features=2)
     table = ranking_table(model, n=5)
     assert len(table) == 5
-    assert set(table.to_dict()) == {"feature", "score", "class", "direction", "p", "q", "stability"}
+    told = {"feature", "score", "class", "direction", "p", "q", "stability", "by"}
+    assert set(table.to_dict()) == told
     assert {name for name, *_ in table.of_class(0, 20)} <= set(table.features[:2])
 
 

@@ -198,4 +198,5 @@ class Predictions:
         """For each row the features that spoke loudest for its class against the runner-up."""
         decision = model.classifier.decision_
         names = model.fitted.names[decision.columns]
-        return loudest(decision, names, self.X, self.first, self.second, n)
+        X = model.classifier._rows(self.X) if model.fitted.mixed else self.X
+        return loudest(decision, names, X, self.first, self.second, n)
