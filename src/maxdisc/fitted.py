@@ -218,12 +218,12 @@ class FittedModel:
         return np.asarray(rows, dtype=object if self.written.any() else np.float64)
 
     def values(self, rows: Matrix, columns: Integers) -> list[list[float | str]]:
-        """What rows that :meth:`rows` gave have in some columns: categories as text, NaN where one is missing.
+        """What rows have in some columns: numbers, categories as text, NaN where a cell is missing.
 
         Parameters
         ----------
         rows : matrix or frame of shape (n, D)
-            Rows.
+            As :meth:`rows` gives them.
         columns : ndarray of shape (k,)
             Which columns.
         """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -89,6 +89,8 @@ def read_labelled(
     features: Sequence[str],
     skip_unlabelled: bool,
     speech: Speech,
+    words: Collection[str] = (),
+    truths: Collection[str] = (),
 ) -> LabelledRows:
     """Read all rows into memory; those without a label are refused, or left out if asked for.
 
@@ -102,13 +104,15 @@ def read_labelled(
         Leave out rows without a label.
     speech : Speech
         Where progress and notes go.
+    words, truths : collection of str
+        The features that are categories or truth values.
     """
     parts: list[LabelledRows] = []
     unlabelled = Unlabelled(label, skip_unlabelled)
     n_rows = 0
     with speech.progress("reading", dataset.total_bytes) as tell:
         for batch in dataset.batches([label, *([text] if text else features)]):
-            parts.append(labelled_part(batch, unlabelled, text, features))
+            parts.append(labelled_part(batch, unlabelled, text, features, words, truths))
             n_rows += len(batch)
             tell(n_rows, dataset.done_bytes)
     unlabelled.settle(dataset.name, n_rows, speech)
@@ -116,7 +120,12 @@ def read_labelled(
 
 
 def labelled_part(
-    batch: Batch, unlabelled: Unlabelled, text: str | None, features: Sequence[str]
+    batch: Batch,
+    unlabelled: Unlabelled,
+    text: str | None,
+    features: Sequence[str],
+    words: Collection[str] = (),
+    truths: Collection[str] = (),
 ) -> LabelledRows:
     """The rows of a batch that have a label; the others are counted."""
     y, kept = unlabelled.sorted_out(batch)
@@ -124,7 +133,7 @@ def labelled_part(
     require_short(y[kept], unlabelled.column, part)
     X = part.texts(text) if text else part.matrix
     return LabelledRows(
-        part.numbers(features) if X is None else X,
+        part.typed(features, words, truths) if X is None else X,
         y[kept].astype(np.str_),
         [(batch.source, batch.first_row + np.flatnonzero(kept))],
         int((~kept).sum()),

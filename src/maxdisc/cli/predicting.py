@@ -86,7 +86,7 @@ def predict(
     target = path_of(output)
     if target is not None:
         require_writable(target, force, data, None if format is None else format.value, [model])
-    from maxdisc.cli.loaded import LoadedModel
+    from maxdisc.cli.loaded import LoadedModel, Unseen
     from maxdisc.sources import format_to_write, open_sink
 
     form = format_to_write(target, "jsonl" if json else None)
@@ -94,12 +94,14 @@ def predict(
     dataset = loaded.dataset(data, None if format is None else format.value, encoding)
     shape = _Columns(loaded, _kept(dataset, keep), explain, probabilities, form == "jsonl")
     _note_guesses(dataset, format is not None, speech)
-    n_rows = 0
+    n_rows, unseen = 0, Unseen(loaded)
     with opened_output(target) as file, speech.progress("predicting", dataset.total_bytes) as tell:
         batches = dataset.batches(list(dict.fromkeys([*loaded.columns, *shape.kept])))
         sink = None
         for batch in batches:
-            columns = shape.of(batch, loaded.predicted(batch))
+            said = loaded.predicted(batch)
+            unseen.count(said.X)
+            columns = shape.of(batch, said)
             # Only when the first rows are good is anything said or written.
             sink = sink or open_sink(file, form, shape.names, shape.types)
             sink.write(columns)
@@ -109,6 +111,7 @@ def predict(
         sink.close()
     if target is not None:
         speech.note(f"{n_rows:,} rows predicted: {target}")
+    unseen.settle(speech)
     speech.say_notes()
 
 

@@ -231,8 +231,12 @@ class DensityDisplay:
         crowded = len(names) * max(map(len, names)) > _CROWDED
         turned: dict[str, Any] = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
         self.ax_.set_xticks(self.x[0], names, **turned)
+        # Room for the legend: bars leave none.
+        self.ax_.margins(y=0.1 + 0.08 * len(self.classes))
         if self.levels_left_out:
-            self.ax_.set_xlabel(f"and {counted(self.levels_left_out, 'level')} that {_tell(self.levels_left_out)} less")
+            self.ax_.set_xlabel(
+                f"and {counted(self.levels_left_out, 'level')} that {_tell(self.levels_left_out)} less"
+            )
 
 
 def _tell(number: int) -> str:

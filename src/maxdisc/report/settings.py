@@ -42,7 +42,9 @@ def of_families(counts: dict[str, int]) -> str:
     >>> of_families({"gaussian": 4}), of_families({"gaussian": 3, "categorical": 2})
     ('gaussian', '3 gaussian, 2 categorical')
     """
-    return next(iter(counts)) if len(counts) == 1 else ", ".join(f"{n:,} {name}" for name, n in counts.items())
+    return (
+        next(iter(counts)) if len(counts) == 1 else ", ".join(f"{n:,} {name}" for name, n in counts.items())
+    )
 
 
 def _weighed(evidence: Evidence) -> str:
