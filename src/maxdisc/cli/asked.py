@@ -111,8 +111,8 @@ def require_numbers(roles: Roles, how: str) -> None:
     )
     raise BadInputError(
         f"column{'s' if several else ''} {names} hold{'' if several else 's'} categories, which are not "
-        f"counted with {how}: leave {'them' if several else 'it'} out with --exclude '{','.join(roles.categories)}', "
-        f"or fit without {how}."
+        f"counted with {how}: leave {'them' if several else 'it'} out with --exclude "
+        f"'{','.join(roles.categories)}', or fit without {how}."
     )
 
 

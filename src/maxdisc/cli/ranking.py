@@ -126,7 +126,6 @@ def _show_ranking(model: LoadedModel, rows: list[dict[str, Any]], label: str | N
         else:
             says = Text("more" if more else "less", style="green" if more else "red")
         told = ["" if row[name] is None else f"{row[name]:{form}}" for name, form in trust.items()]
-        name = Text(visible(row["by"]))
         family = [row["family"]] if model.fitted.mixed else []
-        table.add_row(str(number), name, *family, f"{row['score']:.4g}", says, *told)
+        table.add_row(str(number), Text(visible(row["by"])), *family, f"{row['score']:.4g}", says, *told)
     out.print(table)
