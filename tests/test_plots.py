@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib import pyplot
 from matplotlib.figure import Figure
@@ -249,3 +250,57 @@ def test_without_matplotlib_one_line_says_what_to_install():
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert out.returncode == 1
     assert out.stderr.strip().endswith("maxdisc.plots needs matplotlib: pip install 'maxdisc[plots]'")
+
+
+def mixed_model(**parameters):
+    rng = np.random.default_rng(1)
+    codes = np.arange(400) % 2
+    town = rng.integers(0, 15, 400) + codes
+    frame = pd.DataFrame(
+        {
+            "town": [f"$town {t}$" for t in town],
+            "flag": rng.random(400) < 0.2 + 0.5 * codes,
+            "x": rng.normal(codes),
+            "still": np.where(rng.random(400) < 0.2 + 0.5 * codes, np.nan, 3.5),
+        }
+    )
+    model = MaxDiscClassifier(n_features="all", **parameters)
+    return model.fit(frame, np.array(["no", "yes"])[codes]), frame, codes
+
+
+def test_levels_are_bars_by_name_and_those_that_are_left_out_are_counted():
+    model, frame, codes = mixed_model(smoothing=0.0)
+    town, flag = density_curves(model, [0, 1])
+    assert (town.kind, len(town.levels), town.levels_left_out) == ("bars", 12, 4)
+    for label, height in zip(town.classes, town.height, strict=True):
+        own = frame["town"][codes == ["no", "yes"].index(label)]
+        np.testing.assert_allclose(height, [(own == level).mean() for level in town.levels], atol=1e-9)
+    # A level that only one class has is drawn, however rare.
+    assert {"$town 0$", "$town 15$"} <= set(town.levels)
+    display = drawn(DensityDisplay.from_estimator(model, "town", ax=axes()))
+    assert display.ax_.get_xlabel() == "and 4 levels that tell less"
+    assert flag.levels == ["False", "True"]
+
+
+def test_that_a_cell_is_missing_is_part_of_its_column():
+    model, frame, codes = mixed_model(missing="informative", smoothing=0.0)
+    still, x = density_curves(model, [3, 2])
+    assert (still.levels, still.constant, x.missing) == (["there", "missing"], None, [])
+    gone = {label: frame["still"][codes == c].isna().mean() for c, label in enumerate(["no", "yes"])}
+    for label, height in zip(still.classes, still.height, strict=True):
+        assert height[1] == pytest.approx(gone[label])
+    drawn(DensityDisplay.from_estimator(model, "still", ax=axes()))
+
+
+def test_evidence_names_the_category():
+    model, frame, _ = mixed_model()
+    row = frame.iloc[[0]].assign(town="elsewhere", x=np.nan)
+    evidence = log_odds(model, row, n=4)
+    values = dict(zip(evidence.features, evidence.values, strict=True))
+    assert values["town"] == "elsewhere"
+    assert values["x"] != values["x"]
+    assert dict(zip(evidence.features, evidence.odds, strict=True))["town"] == 0.0
+    scores = model.predict_joint_log_proba(row)[0]
+    assert evidence.total == pytest.approx(scores.max() - scores.min())
+    display = drawn(EvidenceDisplay.from_estimator(model, row, ax=axes()))
+    assert "town = elsewhere" in [tick.get_text() for tick in display.ax_.get_yticklabels()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_iris
@@ -131,8 +132,42 @@ def test_more_than_is_kept_may_be_asked_for():
     model, *_ = fitted("gaussian", n_features=2)
     table = ranking_table(model, n=5)
     assert len(table) == 5
-    assert set(table.to_dict()) == {"feature", "score", "class", "direction", "p", "q", "stability"}
+    told = {"feature", "score", "class", "direction", "p", "q", "stability", "by"}
+    assert set(table.to_dict()) == told
     assert {name for name, *_ in table.of_class(0, 20)} <= set(table.features[:2])
+
+
+@pytest.mark.parametrize("missing", ["ignore", "informative"])
+def test_a_column_says_what_its_cells_say_together(missing):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 3, 600)
+    shares = np.array([[0.7, 0.2, 0.1], [0.2, 0.7, 0.1], [0.1, 0.2, 0.7]])
+    colour = np.array([rng.choice(["red", "green", "blue"], p=shares[c]) for c in codes])
+    frame = pd.DataFrame({"x": rng.normal(codes * 0.3), "gap": rng.normal(size=600), "colour": colour})
+    frame.loc[rng.random(600) < 0.1 + 0.35 * codes, "gap"] = np.nan
+    labels = np.array(["a", "b", "c"])[codes]
+    model = MaxDiscClassifier(n_features="all", smoothing=1.0, missing=missing).fit(frame, labels)
+    table = ranking_table(model)
+    for label, level in zip("abc", ["red", "green", "blue"], strict=True):
+        name, sign, far = table.of_class(label, 1)[0]
+        assert (name, sign) == (f"colour = {level}", 1)
+        # Jeffreys' divergence of the smoothed shares; one pseudo-cell for each level on average.
+        own, rest = (
+            np.array([(colour[some] == c).sum() for c in ("blue", "green", "red")])
+            for some in (labels == label, labels != label)
+        )
+        pooled = (own + rest) / 600
+        p, q = ((counts + 3 * pooled) / (counts.sum() + 3) for counts in (own, rest))
+        assert far == pytest.approx(((p - q) * np.log(p / q)).sum(), rel=1e-9)
+    by = {row.feature: row for row in table}
+    assert by["x"].by == "x"
+    assert by["colour"].by in {"colour = red", "colour = green", "colour = blue"}
+    if missing == "informative":
+        told = {name: sign for name, sign, _ in table.of_class("c", 5)}
+        assert told["gap missing"] == 1
+        assert by["gap"].by == "gap missing"
+    else:
+        assert by["gap"].by == "gap"
 
 
 def test_bad_requests_are_refused():

@@ -504,3 +504,32 @@ def test_a_report_is_frozen(iris_report):
     assert isinstance(iris_report, Report)
     with pytest.raises(dataclasses.FrozenInstanceError):
         iris_report.title = "other"
+
+
+@pytest.mark.parametrize("missing", ["ignore", "informative"])
+def test_mixed_columns_are_shown_with_their_families(missing):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 2, 300)
+    frame = pd.DataFrame(
+        {
+            HOSTILE: np.where(rng.random(300) < 0.2 + 0.6 * codes, HOSTILE, "plain"),
+            "n": rng.poisson(1 + 2 * codes),
+            "gap": np.where(rng.random(300) < 0.3, np.nan, rng.normal(codes * 0.2)),
+        }
+    )
+    labels = np.array(["no", "yes"])[codes]
+    model = MaxDiscClassifier(family={"n": "poisson", "gap": "gaussian"}, missing=missing)
+    model.fit(frame[::2], labels[::2])
+    held = frame[1::2].copy()
+    held.iloc[0] = [None, np.nan, np.nan]
+    report = evaluate(model, pl.from_pandas(held), labels[1::2])
+    assert (report.data.family, report.data.empty_rows) == ("mixed", 1)
+    assert report.data.families == {"poisson": 1, "gaussian": 1, "categorical": 1}
+    assert {f.name: f.family for f in report.features}["n"] == "poisson"
+    assert report.settings["family of the densities"] == "1 poisson, 1 gaussian, 1 categorical"
+    text = " ".join(checked_page(report).text)
+    assert "categorical" in text
+    assert "| family |" in report.markdown()
+    values = [v for m in report.mistakes for v in (m.evidence.values if m.evidence else [])]
+    assert "plain" in values or HOSTILE in values
+    json.loads(report.json())

@@ -358,8 +358,9 @@ class TestRoles:
             "id": range(8), "x": np.arange(8) / 3, "flag": [True, False] * 4, "city": ["Rome", "Oslo"] * 4,
         }  # fmt: skip
         roles = self.roles(**numbers, Class=["1", "2"] * 4)
-        assert (roles.label, roles.text, roles.features) == ("Class", None, ("x", "flag"))
-        assert dict(roles.left_out) == {"id": "it numbers the rows", "city": "it holds text"}
+        assert (roles.label, roles.text, roles.features) == ("Class", None, ("x", "flag", "city"))
+        assert (roles.categories, roles.truths) == (("city",), ("flag",))
+        assert dict(roles.left_out) == {"id": "it numbers the rows"}
         assert self.roles(**numbers, features=["x,f*"], label="city").features == ("x", "flag")
         # Rows that were sorted by class before pandas wrote them would be told apart by their index.
         stored = self.roles(

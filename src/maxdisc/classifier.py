@@ -1033,6 +1033,13 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         self._family.require(X, self._names)
         return X
 
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        told = super().__repr__(N_CHAR_MAX)
+        if self._schema is None or plain_family(self._schema) is not None:
+            return told
+        counts = (f"{len(columns)} {family.name}" for family, columns in self._schema.families_of_columns())
+        return f"{told} of {', '.join(counts)}"
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from maxdisc.densities import ClassDensities, density_blocks
+from maxdisc.densities import ClassDensities
+from maxdisc.divergences import one_vs_rest
 from maxdisc.families import Family
-from maxdisc.fitted import FittedModel, location
+from maxdisc.fitted import FittedModel, Part, location
 from maxdisc.matrices import Floats, Integers
 from maxdisc.support import Support
 
@@ -19,6 +21,8 @@ MOST_CLASSES = 5
 # Where the densities have their mass is found by drawing from them, which every family can do.
 _DRAWS = 4000
 _TAIL = 0.002
+# Of more levels of a category than this, those that tell most are drawn.
+MOST_LEVELS = 12
 # More points than this of a lattice are thinned out.
 _LATTICE_POINTS = 121
 
@@ -32,7 +36,7 @@ class DensityCurves:
     feature : str
         Its name.
     kind : {"density", "lattice", "bars"}
-        A curve, the probabilities of whole numbers, or those of a few values.
+        A curve, the probabilities of whole numbers, or those of a few values or levels.
     classes : list of str
         The classes drawn, from the highest to the lowest.
     x, height : list of ndarray
@@ -43,6 +47,12 @@ class DensityCurves:
         How many classes between the highest and the lowest are not drawn.
     constant : float or None
         The only value of a feature that says nothing; it has no curves. NaN if it was never seen.
+    levels : list of str
+        What the values of bars are called, from the most frequent on, where they are no numbers.
+    levels_left_out : int
+        How many further levels are not drawn.
+    missing : list of float
+        The probability that the feature is missing in each class; empty where that says nothing.
 
     Examples
     --------
@@ -64,6 +74,9 @@ class DensityCurves:
     at_zero: list[float]
     left_out: int = 0
     constant: float | None = None
+    levels: list[str] = field(default_factory=list)
+    levels_left_out: int = 0
+    missing: list[float] = field(default_factory=list)
 
 
 def density_curves(
@@ -86,39 +99,107 @@ def density_curves(
         One for each column.
     """
     fitted = FittedModel.of(model)
-    classifier = fitted.classifier
     wanted = np.asarray(columns, dtype=np.intp)
-    out = []
-    for block, densities in density_blocks(
-        fitted.family, classifier.moments_, classifier.smoothing_, classifier.class_prior_, wanted
-    ):
-        names = fitted.names[wanted[block]]
-        out += [_curves(str(name), densities, k, fitted.classes, most) for k, name in enumerate(names)]
-    return out
+    # In the order in which they are asked for, each once: a column has one place.
+    once, again = np.unique(wanted, return_inverse=True)
+    out: list[DensityCurves] = []
+    for some, parts in fitted.densities(once):
+        out += [_of_column(fitted, column, parts, k, most) for k, column in enumerate(once[some])]
+    return [out[k] for k in again]
 
 
-def _curves(feature: str, densities: ClassDensities, k: int, classes: list[str], most: int) -> DensityCurves:
+def _of_column(fitted: FittedModel, column: int, parts: list[Part], k: int, most: int) -> DensityCurves:
+    """The curves of the ``k``-th column that some densities are of."""
+    name, classes = str(fitted.names[column]), fitted.classes
+    curves = DensityCurves(name, "bars", [], [], [], [], constant=np.nan)
+    shown: Integers = np.empty(0, dtype=np.intp)
+    for part in parts:
+        here = np.flatnonzero(part.at == k)
+        if not len(here):
+            continue
+        if fitted.of_missing(part.block):
+            # The last: it belongs to whatever else was found, or says alone what the column says.
+            share = part.densities.mean[0][:, here[0]]
+            if len(shown):
+                curves = replace(curves, missing=share[shown].tolist())
+            elif part.densities.usable[here[0]]:
+                both = np.c_[1 - share, share]
+                curves = _levels(name, both, np.array(["there", "missing"]), _extremes(share, most), classes)
+        elif fitted.blocks[part.block].has_levels:
+            levels = fitted.levels(part.cells[here])
+            curves, shown = _bars(name, part.densities, here, levels, classes, most)
+        else:
+            curves, shown = _curves(name, part.densities, here[0], classes, most)
+            if fitted.is_truth(column) and curves.kind == "bars":
+                curves = replace(curves, levels=["False", "True"], at_zero=[])
+    return curves
+
+
+def _bars(
+    feature: str,
+    densities: ClassDensities,
+    cells: Integers,
+    levels: npt.NDArray[np.object_],
+    classes: list[str],
+    most: int,
+) -> tuple[DensityCurves, Integers]:
+    """The levels of a category, of which those that tell most are drawn."""
+    share, apart = densities.mean[0][:, cells], one_vs_rest(densities)[:, cells]
+    telling = np.argsort(-apart.max(axis=0), kind="stable")
+    shown = _extremes(share[:, telling[0]], most)
+    drawn = telling[:MOST_LEVELS]
+    drawn = drawn[np.argsort(-share[:, drawn].mean(axis=0), kind="stable")]
+    curves = _levels(feature, share[:, drawn], levels[drawn], shown, classes)
+    return replace(curves, levels_left_out=len(cells) - len(drawn)), shown
+
+
+def _levels(
+    feature: str, share: Floats, levels: npt.NDArray[Any], shown: Integers, classes: list[str]
+) -> DensityCurves:
+    """Bars, from the share (C, n) of each level in each class."""
+    return DensityCurves(
+        feature,
+        "bars",
+        [classes[c] for c in shown],
+        [np.arange(float(len(levels)))] * len(shown),
+        list(share[shown]),
+        [],
+        len(classes) - len(shown),
+        levels=[str(level) for level in levels],
+    )
+
+
+def _extremes(height: Floats, most: int) -> Integers:
+    """Classes from the highest to the lowest; of many, those at either end."""
+    order = np.argsort(-height, kind="stable")
+    return order if len(order) <= most else np.r_[order[: most - most // 2], order[-(most // 2) :]]
+
+
+def _curves(
+    feature: str, densities: ClassDensities, k: int, classes: list[str], most: int
+) -> tuple[DensityCurves, Integers]:
     family = densities.family
     kind = _kind(family.support)
     if not densities.usable[k]:
-        return DensityCurves(feature, kind, [], [], [], [], constant=float(densities.level[k]))
-    order = np.argsort(-location(densities)[:, k], kind="stable")
-    shown = order if len(order) <= most else np.r_[order[: most - most // 2], order[-(most // 2) :]]
+        nothing = DensityCurves(feature, kind, [], [], [], [], constant=float(densities.level[k]))
+        return nothing, np.empty(0, dtype=np.intp)
+    shown = _extremes(location(densities)[:, k], most)
     natural, origin = densities.natural[:, shown, k], densities.origin[k]
     rng = np.random.default_rng(0)
     shape = (*natural.shape, _DRAWS)
     draws = np.sort(family.sample(np.broadcast_to(natural[..., None], shape), rng), axis=-1)
     points = _points(family.support, kind, draws)
     height = [np.exp(family.log_density(x, natural[:, c, None])) for c, x in enumerate(points)]
-    return DensityCurves(
+    curves = DensityCurves(
         feature,
         kind,
         [classes[c] for c in shown],
         [x + origin for x in points],
         height,
         _at_zero(family, natural),
-        len(order) - len(shown),
+        len(classes) - len(shown),
     )
+    return curves, shown
 
 
 def _kind(support: Support) -> Literal["density", "lattice", "bars"]:

@@ -94,9 +94,10 @@ def run(task: Task, say: Callable[[str], None] = print) -> tuple[dict[str, float
             fitted = fitted or model
     result = {"maxdisc": float(np.mean(ours)), "peer": float(np.mean(theirs))}
     say(f"  accuracy, 3 folds   maxdisc {result['maxdisc']:.3f}   {task.peer_name} {result['peer']:.3f}")
-    classifier = FittedModel.of(fitted).classifier
+    shown = FittedModel.of(fitted)
+    classifier = shown.classifier
     say(
-        f"  {classifier.families_[0][0].name} densities, {classifier.n_selected_:,} of "
+        f"  {shown.family.name} densities, {classifier.n_selected_:,} of "
         f"{classifier.n_features_in_:,} features kept, smoothing {classifier.smoothing_.amount:g}, "
         f"fitted in {seconds:.2f} s"
     )

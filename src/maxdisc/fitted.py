@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,10 +13,34 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from maxdisc.classifier import MaxDiscClassifier
-from maxdisc.densities import ClassDensities
-from maxdisc.families import Family
-from maxdisc.matrices import Floats, Matrix
+from maxdisc.columns import AnyFamily, Block, Columns, MixedMoments
+from maxdisc.densities import ClassDensities, density_blocks
+from maxdisc.frames import BOOLEAN, WORD
+from maxdisc.matrices import Booleans, Floats, Integers, Matrix, blocks, is_sparse
+from maxdisc.schema import Schema
 from maxdisc.significance import location_of
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Densities of some cells: of columns themselves, of the levels of categories, or of being missing.
+
+    Parameters
+    ----------
+    block : int
+        Which of the model's blocks of columns they are of.
+    cells : ndarray of shape (n,)
+        Which cells of that block.
+    at : ndarray of shape (n,)
+        Where their columns stand among those asked for.
+    densities : ClassDensities
+        Of shape (L, C, n).
+    """
+
+    block: int
+    cells: Integers
+    at: Integers
+    densities: ClassDensities
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,9 +95,115 @@ class FittedModel:
         return cls(classifier, before, found)
 
     @property
-    def family(self) -> Family:
-        """The family of every feature's densities."""
-        return self.classifier.families_[0][0]
+    def family(self) -> AnyFamily:
+        """The family of every feature's densities, or those of the columns of a table."""
+        return self.classifier._family
+
+    @cached_property
+    def families(self) -> npt.NDArray[np.object_]:
+        """What the family of each feature is called, shape (D,)."""
+        out = np.empty(len(self.names), dtype=object)
+        for family, columns in self.classifier.families_:
+            out[columns] = family.name
+        return out
+
+    @property
+    def family_counts(self) -> dict[str, int]:
+        """How many features each family describes."""
+        counted: dict[str, int] = {}
+        for family, columns in self.classifier.families_:
+            counted[family.name] = counted.get(family.name, 0) + len(self.names[columns])
+        return dict(sorted(counted.items(), key=lambda item: -item[1]))
+
+    @property
+    def schema(self) -> Schema | None:
+        """What is known of the columns of a table, where they were told apart."""
+        return self.classifier._schema
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """The columns by family; one block where all are of one."""
+        family = self.family
+        if isinstance(family, Columns):
+            return list(family.blocks)
+        return [Block(family, np.arange(len(self.names)))]
+
+    def densities(self, columns: Integers) -> Iterator[tuple[slice, list[Part]]]:
+        """Some features at a time: a range of ``columns``, and the densities of all that belongs to them.
+
+        Parameters
+        ----------
+        columns : ndarray of shape (n,)
+            The features wanted, in that order.
+        """
+        model = self.classifier
+        moments, given = model.moments_, (model.smoothing_, model.class_prior_)
+        if not isinstance(moments, MixedMoments):
+            family = self.blocks[0].family
+            for some, densities in density_blocks(family, moments, *given, columns):
+                yield some, [Part(0, columns[some], np.arange(some.stop - some.start), densities)]
+            return
+        place = np.full(moments.n_features, -1, dtype=np.intp)
+        for some in blocks(len(columns), 16 * moments.n_classes):
+            place[columns[some]] = np.arange(some.stop - some.start)
+            parts = []
+            for b, (block, sums) in enumerate(zip(self.blocks, moments.parts, strict=True)):
+                cells = np.flatnonzero(place[block.columns] >= 0)
+                parts += [
+                    Part(b, cells[few], place[block.columns[cells[few]]], densities)
+                    for few, densities in density_blocks(block.family, sums, *given, cells)
+                ]
+            yield some, parts
+            place[columns[some]] = -1
+
+    @property
+    def mixed(self) -> bool:
+        """Whether columns have families of their own."""
+        return isinstance(self.family, Columns)
+
+    def of_missing(self, block: int) -> bool:
+        """Whether the cells of a block tell that a column is missing."""
+        informative = self.schema is not None and len(self.schema.informative) > 0
+        return informative and block == len(self.blocks) - 1
+
+    def levels(self, cells: Integers) -> npt.NDArray[np.object_]:
+        """What levels of categories are called, by their cells in the block of categories."""
+        assert self.schema is not None  # only tables have categories
+        return self.schema.levels.names[cells]
+
+    def called(self, columns: Integers, cells: Integers) -> npt.NDArray[np.object_]:
+        """What cells are called: as their column, with the level of a category, or as missing.
+
+        Parameters
+        ----------
+        columns, cells : ndarray of the same shape
+            Columns of the table, and cells counted over all blocks; -1 for a column without cells.
+        """
+        out = np.array(self.names[columns], dtype=object)
+        if not self.mixed:
+            return out
+        start = 0
+        for b, block in enumerate(self.blocks):
+            here = np.nonzero((cells >= start) & (cells < start + len(block.columns)))
+            if self.of_missing(b):
+                out[here] = [f"{name} missing" for name in out[here]]
+            elif block.has_levels:
+                levels = self.levels(cells[here] - start)
+                out[here] = [f"{name} = {level}" for name, level in zip(out[here], levels, strict=True)]
+            start += len(block.columns)
+        return out
+
+    def is_truth(self, column: int) -> bool:
+        """Whether a column held truth values when the model was fitted."""
+        return self.schema is not None and bool(self.schema.kinds[column] == BOOLEAN)
+
+    @property
+    def written(self) -> Booleans:
+        """The columns whose cells are text, even where they look like numbers; shape (D,)."""
+        schema = self.schema
+        if schema is None:
+            return np.zeros(len(self.names), dtype=np.bool_)
+        return np.asarray(schema.kinds == WORD)
 
     @property
     def classes(self) -> list[str]:
@@ -81,7 +213,40 @@ class FittedModel:
     def rows(self, X: Any) -> Matrix:
         """Raw rows or documents, as the classifier takes them."""
         rows = X if self.before is None else self.before.transform(X)
-        return rows if hasattr(rows, "shape") else np.asarray(rows, dtype=np.float64)
+        if hasattr(rows, "shape"):
+            return rows
+        return np.asarray(rows, dtype=object if self.written.any() else np.float64)
+
+    def values(self, rows: Matrix, columns: Integers) -> list[list[float | str]]:
+        """What rows have in some columns: numbers, categories as text, NaN where a cell is missing.
+
+        Parameters
+        ----------
+        rows : matrix or frame of shape (n, D)
+            As :meth:`rows` gives them.
+        columns : ndarray of shape (k,)
+            Which columns.
+        """
+        schema = self.schema
+        if is_sparse(rows):
+            return rows.tocsr()[:, columns].toarray().tolist()
+        if schema is None:
+            return np.asarray(rows, dtype=np.float64)[:, columns].tolist()
+        cells = self.classifier._cells(rows, reset=False)
+        out = cells.numbers[:, columns].astype(object)
+        worded = np.isin(columns, schema.categories)
+        words = cells.worded(columns[worded])
+        out[:, worded] = np.where(words == None, np.nan, words)  # noqa: E711  # elementwise
+        return out.tolist()
+
+    def n_empty(self, rows: Matrix) -> int:
+        """How many rows have no value (or, if they are sparse, store none) of the kept features."""
+        columns = self.classifier.decision_.columns
+        if is_sparse(rows):
+            return int((abs(rows.tocsr()[:, columns]).sum(axis=1) == 0).sum())
+        if self.schema is None:
+            return int(np.isnan(np.asarray(rows, dtype=np.float64)[:, columns]).all(axis=1).sum())
+        return int(self.classifier._cells(rows, reset=False).missing()[:, columns].all(axis=1).sum())
 
 
 def location(densities: ClassDensities) -> Floats:

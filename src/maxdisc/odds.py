@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from maxdisc.fitted import FittedModel
-from maxdisc.matrices import is_sparse
 
 
 @dataclass(frozen=True)
@@ -23,8 +22,8 @@ class LogOdds:
         Log-odds before anything was seen.
     features : list of str
         The loudest features, in order of magnitude.
-    values : list of float
-        What the row has there; NaN for a missing cell.
+    values : list of float or str
+        What the row has there, a category as text; NaN for a missing cell.
     odds : list of float
         Their log-odds.
     others : float
@@ -48,7 +47,7 @@ class LogOdds:
     second: str
     prior: float
     features: list[str]
-    values: list[float]
+    values: list[float | str]
     odds: list[float]
     others: float
     n_others: int
@@ -88,13 +87,12 @@ def log_odds(model: Any, X: Any, n: int = 10, first: Any = None, second: Any = N
     order = np.argsort(-np.abs(each), kind="stable")
     shown, hidden = order[:n], order[n:]
     columns = fitted.classifier.decision_.columns[shown]
-    values = row.tocsr()[:, columns].toarray()[0] if is_sparse(row) else np.asarray(row, float)[0, columns]
     return LogOdds(
         fitted.classes[a],
         fitted.classes[b],
         float(explanation.prior[a] - explanation.prior[b]),
         [str(name) for name in fitted.names[columns]],
-        values.tolist(),
+        fitted.values(row, columns)[0],
         each[shown].tolist(),
         float(each[hidden].sum()),
         len(hidden),

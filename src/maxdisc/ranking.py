@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.densities import density_blocks
 from maxdisc.divergences import one_vs_rest
-from maxdisc.fitted import FittedModel, location
+from maxdisc.fitted import FittedModel, Part, location
 from maxdisc.matrices import Booleans, Floats, Integers
 from maxdisc.significance import Significance
 
@@ -23,7 +22,9 @@ PER_CLASS = 20
 class RankedFeature(NamedTuple):
     """One row of a ranking: a feature, its divergence, the class it sets apart most, and how far to trust it.
 
-    The last three are NaN where they are not known; see :class:`maxdisc.significance.Significance`.
+    P-value, q-value and stability are NaN where they are not known; see
+    :class:`maxdisc.significance.Significance`. ``by`` is the feature itself, or what of it tells most: the
+    level of a category, as in ``colour = red``, or that it is missing.
     """
 
     feature: str
@@ -33,6 +34,7 @@ class RankedFeature(NamedTuple):
     p: float = math.nan
     q: float = math.nan
     stability: float = math.nan
+    by: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +55,8 @@ class RankingTable:
         +1 if that class has more of it than the others, -1 if less.
     trust : Significance
         P-values, q-values and stability, each of shape (n,).
+    by : ndarray of shape (n,)
+        What it has more or less of: the feature, a level of a category (``colour = red``), or missing cells.
 
     Examples
     --------
@@ -76,6 +80,7 @@ class RankingTable:
     classes: npt.NDArray[np.generic]
     directions: npt.NDArray[np.int8]
     trust: Significance
+    by: npt.NDArray[np.object_]
     _per_class: _PerClass = field(repr=False)
 
     def __len__(self) -> int:
@@ -83,7 +88,7 @@ class RankingTable:
 
     def __iter__(self) -> Iterator[RankedFeature]:
         trust = self.trust
-        columns = (self.scores, self.classes, self.directions, trust.p, trust.q, trust.stability)
+        columns = (self.scores, self.classes, self.directions, trust.p, trust.q, trust.stability, self.by)
         for feature, *values in zip(self.features, *(column.tolist() for column in columns), strict=True):
             yield RankedFeature(str(feature), *values)
 
@@ -97,6 +102,7 @@ class RankingTable:
             "p": self.trust.p.tolist(),
             "q": self.trust.q.tolist(),
             "stability": self.trust.stability.tolist(),
+            "by": [str(by) for by in self.by],
         }
 
     def of_class(self, label: Any, n: int = 10) -> list[tuple[str, int, float]]:
@@ -114,9 +120,10 @@ class RankingTable:
         Returns
         -------
         list of (str, int, float)
-            Name, direction and divergence in nats; those that say nothing of the class are left out.
+            Name (of a category, with the level that tells most), direction and divergence in nats; those
+            that say nothing of the class are left out.
         """
-        return [(row.feature, row.direction, row.score) for row in self.rows_of_class(label, n)]
+        return [(row.by, row.direction, row.score) for row in self.rows_of_class(label, n)]
 
     def rows_of_class(self, label: Any, n: int = 10) -> list[RankedFeature]:
         """What :meth:`of_class` lists, as rows of a ranking; scores are divergences of the class alone.
@@ -133,10 +140,11 @@ class RankingTable:
 
 @dataclass(frozen=True, eq=False)
 class _PerClass:
-    """For each class its first ``M`` features: names, divergence and direction, all of shape (C, M)."""
+    """For each class its first ``M`` features, what they are told by, divergence, direction: shape (C, M)."""
 
     labels: npt.NDArray[np.generic]
     names: npt.NDArray[np.object_]
+    by: npt.NDArray[np.object_]
     divergence: Floats
     higher: Booleans
     trust: Significance
@@ -152,7 +160,7 @@ class _PerClass:
                 f"for more, make it with per_class={n}."
             )
         c, trust = found[0], self.trust
-        columns = (np.where(self.higher[c], 1, -1), trust.p[c], trust.q[c], trust.stability[c])
+        columns = (np.where(self.higher[c], 1, -1), trust.p[c], trust.q[c], trust.stability[c], self.by[c])
         rows = zip(self.names[c], self.divergence[c].tolist(), *(a.tolist() for a in columns), strict=True)
         return [
             RankedFeature(str(name), apart, label, *values) for name, apart, *values in rows if apart > 0
@@ -205,11 +213,14 @@ def ranking_table(
     columns = classifier.ranking_[: classifier.n_selected_ if n is None and q is None else None]
     columns = columns[trusted[columns]][:n]
     best, direction = np.empty(len(columns), dtype=np.intp), np.empty(len(columns), dtype=np.int8)
-    for block, apart, higher in _apart(fitted, columns):
+    by = np.empty(len(columns), dtype=object)
+    for block, told in _apart(fitted, columns):
         # Two classes are set apart by the same amount: the one that has more of the feature is named.
-        near = apart >= (1 - 1e-9) * apart.max(axis=0)
-        best[block] = np.where(near, 1 + higher, 0).argmax(axis=0)
-        direction[block] = np.where(np.take_along_axis(higher, best[None, block], axis=0)[0], 1, -1)
+        near = told.apart >= (1 - 1e-9) * told.apart.max(axis=0)
+        first = np.where(near, 1 + told.higher, 0).argmax(axis=0)
+        best[block] = first
+        direction[block] = np.where(np.take_along_axis(told.higher, first[None], axis=0)[0], 1, -1)
+        by[block] = fitted.called(columns[block], np.take_along_axis(told.cell, first[None], axis=0)[0])
     return RankingTable(
         fitted.names[columns],
         columns,
@@ -217,17 +228,57 @@ def ranking_table(
         classifier.classes_[best],
         direction,
         trust.select(columns),
+        by,
         _first_of_each_class(fitted, per_class or max(n or 0, PER_CLASS), trust, trusted),
     )
 
 
-def _apart(fitted: FittedModel, columns: Integers) -> Iterator[tuple[slice, Floats, Booleans]]:
-    """Block by block: how far each class is from the others (C, B), and whether it has more."""
-    model = fitted.classifier
-    for block, densities in density_blocks(
-        fitted.family, model.moments_, model.smoothing_, model.class_prior_, columns
-    ):
-        yield block, one_vs_rest(densities), location(densities) > location(densities.rest)
+@dataclass(frozen=True, eq=False)
+class _Told:
+    """What some columns say of each class; all of shape (C, B).
+
+    Parameters
+    ----------
+    apart : ndarray
+        How far each class is from all the others together, over all cells of a column.
+    higher : ndarray
+        Whether it has more of the cell that tells most.
+    cell : ndarray
+        Which cell that is, counted over all blocks; -1 for a column without any.
+    """
+
+    apart: Floats
+    higher: Booleans
+    cell: Integers
+
+    @classmethod
+    def of(cls, fitted: FittedModel, parts: list[Part], n_columns: int) -> _Told:
+        ends = np.cumsum([0, *(len(block.columns) for block in fitted.blocks)])
+        cells = np.concatenate([ends[part.block] + part.cells for part in parts])
+        apart = np.hstack([one_vs_rest(part.densities) for part in parts])
+        higher = np.hstack([location(d) > location(d.rest) for d in (part.densities for part in parts)])
+        if not fitted.mixed:
+            return cls(apart, higher, np.broadcast_to(cells, apart.shape))
+        at = np.concatenate([part.at for part in parts])
+        order = np.argsort(at, kind="stable")
+        cells, apart, higher, at = cells[order], apart[:, order], higher[:, order], at[order]
+        starts = np.flatnonzero(np.diff(at, prepend=-1))
+        group = np.cumsum(np.diff(at, prepend=-1) != 0) - 1
+        highest = np.maximum.reduceat(apart, starts, axis=1)[:, group]
+        which = np.where(apart == highest, np.arange(len(at)), len(at))
+        loudest = np.minimum.reduceat(which, starts, axis=1)
+        shape, there = (len(apart), n_columns), at[starts]
+        out = cls(np.zeros(shape), np.zeros(shape, dtype=np.bool_), np.full(shape, -1))
+        out.apart[:, there] = np.add.reduceat(apart, starts, axis=1)
+        out.higher[:, there] = np.take_along_axis(higher, loudest, axis=1)
+        out.cell[:, there] = cells[loudest]
+        return out
+
+
+def _apart(fitted: FittedModel, columns: Integers) -> Iterator[tuple[slice, _Told]]:
+    """Some columns at a time: what they say of each class."""
+    for some, parts in fitted.densities(columns):
+        yield some, _Told.of(fitted, parts, some.stop - some.start)
 
 
 def _first_of_each_class(fitted: FittedModel, size: int, trust: Significance, trusted: Booleans) -> _PerClass:
@@ -235,19 +286,21 @@ def _first_of_each_class(fitted: FittedModel, size: int, trust: Significance, tr
     columns = fitted.classifier.decision_.columns
     columns = columns[trusted[columns]]
     n_classes = len(fitted.classifier.classes_)
-    position = np.empty((n_classes, 0), dtype=np.intp)
+    position, cell = np.empty((2, n_classes, 0), dtype=np.intp)
     divergence, higher = np.empty((n_classes, 0)), np.empty((n_classes, 0), dtype=np.bool_)
-    for block, apart, more in _apart(fitted, columns):
-        here = np.broadcast_to(np.arange(block.start, block.stop), apart.shape)
-        position = np.hstack([position, here])
-        divergence, higher = np.hstack([divergence, apart]), np.hstack([higher, more])
+    for block, told in _apart(fitted, columns):
+        here = np.broadcast_to(np.arange(block.start, block.stop), told.apart.shape)
+        position, cell = np.hstack([position, here]), np.hstack([cell, told.cell])
+        divergence, higher = np.hstack([divergence, told.apart]), np.hstack([higher, told.higher])
         order = np.lexsort([position, -divergence, ~higher | (divergence == 0)])[:, :size]
         position = np.take_along_axis(position, order, axis=1)
+        cell = np.take_along_axis(cell, order, axis=1)
         divergence = np.take_along_axis(divergence, order, axis=1)
         higher = np.take_along_axis(higher, order, axis=1)
     return _PerClass(
         fitted.classifier.classes_,
         fitted.names[columns[position]],
+        fitted.called(columns[position], cell),
         divergence,
         higher,
         trust.select(columns[position]),

@@ -73,7 +73,7 @@ def iris_rows():
         yield {
             "id": i,
             **dict(zip(("sepal_l", "sepal_w", "petal_l", "petal_w"), x, strict=True)),
-            "site": "north" if i % 2 else "south",
+            "plot": f"p-{i}",
             "species": str(data.target_names[c]),
         }
 

@@ -160,7 +160,7 @@ def test_tables_are_matched_by_name_in_any_order(run, files, tmp_path):
     table = table_of(files / "iris.csv")
     names = ["petal_w", "extra", "sepal_w", "petal_l", "sepal_l"]
     pyarrow.csv.write_csv(
-        table.append_column("extra", table["site"]).select(names), tmp_path / "shuffled.csv"
+        table.append_column("extra", table["plot"]).select(names), tmp_path / "shuffled.csv"
     )
     expected = run("predict", files / "iris.maxdisc", files / "iris.csv").out
     assert run("predict", files / "iris.maxdisc", tmp_path / "shuffled.csv").out == expected

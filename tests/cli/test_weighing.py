@@ -15,7 +15,18 @@ from maxdisc.scaling import CountScaler
 
 @pytest.mark.parametrize("evidence", ["calibrated", "refined", "raw"])
 def test_evidence_is_as_asked_for(run, files, tmp_path, evidence):
-    done = run("fit", files / "iris.csv", "-o", tmp_path / "m", "--evidence", evidence, "--json", "-q")
+    done = run(
+        "fit",
+        files / "iris.csv",
+        "-o",
+        tmp_path / "m",
+        "--evidence",
+        evidence,
+        "--json",
+        "-q",
+        "--family",
+        "gaussian",
+    )
     model = load(tmp_path / "m")
     assert model.evidence == evidence
     X, y = load_iris(return_X_y=True)

@@ -25,6 +25,7 @@ from maxdisc.artifact.rebuilding import (
     soft_of,
     steps_of,
 )
+from maxdisc.artifact.values import decoded
 from maxdisc.writing import atomic_write
 
 __all__ = ["ModelFileError", "describe", "from_bytes", "load", "save", "to_bytes"]
@@ -280,12 +281,34 @@ def _facts(step: Step, container: Container) -> dict[str, Any]:
             "weights": shelf.listed("evidence.weights"),
             "corrected": shelf.length("evidence.columns") if shelf.has("evidence.columns") else 0,
         }
+    n_features = shelf.length("ranking.order")
     return {
         **facts,
-        "n_features": shelf.length("ranking.order"),
+        "families": _families(step, shelf, n_features),
+        "n_features": n_features,
         "n_selected": shelf.length("decision.columns"),
         "moments": step.fitted["moments"],
     }
+
+
+def _families(step: Step, shelf: Shelf, n_features: int) -> dict[str, int]:
+    """How many features each family describes; one of the user's own is called so."""
+    found: dict[str, int] = {}
+    mixed = step.kind == "mixed"
+    nodes = step.fitted["families"] if mixed else [step.fitted["family"]]
+    for place, node in enumerate(nodes if isinstance(nodes, list) else []):
+        name = _family_name(shelf, node)
+        found[name] = found.get(name, 0) + (shelf.length(f"schema.family{place}") if mixed else n_features)
+    if mixed and (n_categories := shelf.length("schema.categories")):
+        found["categorical"] = n_categories
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def _family_name(shelf: Shelf, node: Any) -> str:
+    try:
+        return str(getattr(decoded(node, shelf.functions), "name", "own"))
+    except ModelFileError:
+        return "own"  # whose code only load is given
 
 
 def _sound(container: Container) -> Container:

@@ -63,15 +63,25 @@ def _learnt(steps: list[dict[str, Any]]) -> list[tuple[str, str]]:
         ("kind", "text" if is_text else "table"),
         ("classes", f"{len(last['classes'])}: {classes}"),
         ("words" if is_text else "features", f"{last['n_selected']:,} kept of {last['n_features']:,}"),
+        *_families(last),
         *([("unlabelled", unlabelled_line(last["unlabelled"]))] if "unlabelled" in last else []),
         *_weighed(last),
         ("goes on learning", _goes_on(last)),
     ]
 
 
+def _families(step: dict[str, Any]) -> list[tuple[str, str]]:
+    """The family of the densities, or how many columns are of each."""
+    counts = step.get("families", {})
+    if len(counts) == 1:
+        return [("family", next(iter(counts)))]
+    told = ", ".join(f"{n:,} {name}" for name, n in counts.items())
+    return [("families", told)] if told else []
+
+
 def _weighed(step: dict[str, Any]) -> list[tuple[str, str]]:
     """How much evidence counts, where it is weighed."""
-    if "evidence" not in step:
+    if step.get("evidence") is None:
         return []
     told = step["evidence"]
     kind = "refined" if told["corrected"] else "calibrated"
@@ -93,7 +103,9 @@ def _unusual(steps: list[dict[str, Any]]) -> dict[str, Any]:
     from maxdisc.text import TermFrequencyVectorizer
 
     usual = {
-        **dict.fromkeys(("classifier", "weighed", "joint", "averaged"), MaxDiscClassifier().get_params()),
+        **dict.fromkeys(
+            ("classifier", "weighed", "joint", "averaged", "mixed"), MaxDiscClassifier().get_params()
+        ),
         "discriminative": DiscriminativeMaxEnt().get_params(),
         "vectorizer": TermFrequencyVectorizer().get_params(),
         "scaler": CountScaler().get_params(),
@@ -108,7 +120,9 @@ def _unusual(steps: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """JSON has no tuples and no joint densities; the file says where there was one."""
+    """JSON has no tuples, joint densities or families by column; the file says where there was one."""
+    if isinstance(value, dict) and "mapping" in value:
+        return ", ".join(f"{column}: {_plain(family)}" for column, family in value["mapping"]).join("{}")
     if isinstance(value, dict) and "joint" in value:
         return f"Joint{tuple(value['joint'])}"
     return tuple(value["tuple"]) if isinstance(value, dict) and "tuple" in value else value

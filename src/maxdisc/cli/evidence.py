@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,10 @@ from maxdisc.averaging import AveragedDecision
 from maxdisc.decision import LinearDecision
 from maxdisc.joint import JointDecision
 from maxdisc.matrices import Floats, Integers, Matrix, blocks, canonical, is_sparse
+from maxdisc.mixed import MixedDecision
+from maxdisc.tables import Table
+
+Decision: TypeAlias = LinearDecision | MixedDecision | JointDecision | AveragedDecision
 
 
 class Reason(NamedTuple):
@@ -25,7 +29,7 @@ class Reason(NamedTuple):
 
 
 def loudest(
-    decision: LinearDecision | JointDecision | AveragedDecision,
+    decision: Decision,
     names: npt.NDArray[Any],
     X: Matrix,
     first: Integers,
@@ -39,11 +43,11 @@ def loudest(
 
     Parameters
     ----------
-    decision : LinearDecision, JointDecision or AveragedDecision
+    decision : LinearDecision, MixedDecision, JointDecision or AveragedDecision
         Of C classes, with K features.
     names : ndarray of shape (K,)
         What they are called.
-    X : matrix of shape (N, D)
+    X : matrix or Table of shape (N, D)
         Rows.
     first, second : ndarray of shape (N,)
         The classes of each row, by position.
@@ -69,7 +73,8 @@ def loudest(
     [('up', True), ('up', False)]
     """
     out: list[list[Reason]] = [[] for _ in range(len(first))]
-    X = canonical(X) if is_sparse(X) else np.asarray(X, dtype=np.float64)
+    if not isinstance(X, Table):
+        X = canonical(X) if is_sparse(X) else np.asarray(X, dtype=np.float64)
     by_cells = isinstance(decision, LinearDecision) and is_sparse(X) and not decision.apart(sparse=True).any()
     planes = _planes(cast(LinearDecision, decision), X) if by_cells else ()
     pairs, group = np.unique(np.stack([first, second]), axis=1, return_inverse=True)
@@ -118,15 +123,16 @@ def _from_cells(two: LinearDecision, planes: list[Matrix], n: int) -> Iterator[_
         yield _Loudest(features[best], odds[best], best < len(at))
 
 
-def _from_all(
-    two: LinearDecision | JointDecision | AveragedDecision, X: Matrix, n: int
-) -> Iterator[_Loudest]:
+def _from_all(two: Decision, X: Matrix | Table, n: int) -> Iterator[_Loudest]:
     for block in blocks(X.shape[0], 4 * len(two.columns)):
         rows = X[block]
         parts = two.contributions(rows)
         odds = parts[:, 0] - parts[:, 1]
         best = np.argsort(-np.abs(odds), axis=1, kind="stable")[:, :n]
         for row, (at, each) in enumerate(zip(best, odds, strict=True)):
+            if isinstance(rows, Table):  # only of words does it matter whether they are there
+                yield _Loudest(at, each[at], np.ones(len(at), dtype=np.bool_))
+                continue
             cells = rows[[row]][:, two.columns[at]]
             values = cells.toarray()[0] if is_sparse(cells) else cells[0]
             yield _Loudest(at, each[at], values != 0)

@@ -187,11 +187,9 @@ def _show_evidence(model: LoadedModel, evidence: LogOdds, posterior: dict[str, f
     table.add_column("word" if model.text is not None else "feature", overflow="ellipsis", no_wrap=True)
     table.add_column("" if model.text is not None else "value", justify="right", style="dim")
     for feature, value, odds in zip(evidence.features, evidence.values, evidence.odds, strict=True):
-        if model.text is not None:
-            shown = "absent" if value == 0 else ""
-        else:
-            shown = "missing" if value != value else f"{value:.6g}"
-        table.add_row(marked(odds), Text(visible(feature)), shown)
+        absent = "absent" if value == 0 else ""
+        shown = absent if model.text is not None else _told_value(value)
+        table.add_row(marked(odds), Text(visible(feature)), Text(shown))
     if evidence.n_others:
         table.add_row(marked(evidence.others), Text(f"{evidence.n_others:,} others", style="dim"), "")
     biased = isinstance(model.classifier.evidence_, Weighed)
@@ -199,6 +197,14 @@ def _show_evidence(model: LoadedModel, evidence: LogOdds, posterior: dict[str, f
     table.add_row(marked(evidence.prior), Text(prior, style="dim"), "")
     table.add_row(marked(evidence.total), Text("in sum", style="bold"), "")
     out.print(table)
+
+
+def _told_value(value: float | str) -> str:
+    from maxdisc.wording import shortened
+
+    if isinstance(value, str):
+        return shortened(value, 40)
+    return "missing" if value != value else f"{value:.6g}"
 
 
 def _highlighted(model: LoadedModel, document: str, evidence: LogOdds) -> Text:

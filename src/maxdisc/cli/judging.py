@@ -81,10 +81,11 @@ def _judged(model: LoadedModel, dataset: Dataset, skip_unlabelled: bool, speech:
     import numpy as np
 
     from maxdisc.cli.labelled import Unlabelled
+    from maxdisc.cli.loaded import Unseen
     from maxdisc.sources import nearest
 
     column = _label_column(model, dataset)
-    unlabelled = Unlabelled(column, skip_unlabelled)
+    unlabelled, unseen = Unlabelled(column, skip_unlabelled), Unseen(model)
     position = {label: c for c, label in enumerate(model.classes)}
     n_classes = len(position)
     confusion = np.zeros((n_classes + 1, n_classes), dtype=np.int64)
@@ -96,6 +97,7 @@ def _judged(model: LoadedModel, dataset: Dataset, skip_unlabelled: bool, speech:
             n_read += len(batch)
             if kept.any():
                 y, said = y[kept], model.predicted(batch if kept.all() else batch.rows(kept))
+                unseen.count(said.X)
                 codes = np.array([position.get(label, n_classes) for label in y])
                 np.add.at(confusion, (codes, said.first), 1)
                 known = codes < n_classes
@@ -105,6 +107,7 @@ def _judged(model: LoadedModel, dataset: Dataset, skip_unlabelled: bool, speech:
                     unknown[label] = unknown.get(label, 0) + 1
             tell(n_read, dataset.done_bytes)
     unlabelled.settle(dataset.name, n_read, speech)
+    unseen.settle(speech)
     if unknown:
         first = next(iter(unknown))
         speech.note(
@@ -235,13 +238,13 @@ def report(
     require_writable(output, force, data, data_format, [model])
     written = form.value if form is not None else _by_name(output)
     from maxdisc.cli.labelled import read_labelled
-    from maxdisc.cli.loaded import LoadedModel
+    from maxdisc.cli.loaded import LoadedModel, Unseen
     from maxdisc.cli.remembered import file_names
 
     loaded = LoadedModel.of(model, text, label)
     dataset = loaded.dataset(data, data_format, encoding)
     column = _label_column(loaded, dataset)
-    rows = read_labelled(dataset, column, loaded.text, loaded.features, skip_unlabelled, speech)
+    rows = read_labelled(dataset, column, loaded.text, loaded.features, skip_unlabelled, speech, loaded.words)
     import maxdisc.report as reports
 
     about = {**loaded.about, "data": file_names(dataset.formats)}
@@ -251,6 +254,9 @@ def report(
     with opened_output(output) as file:
         file.write(content.encode("utf-8"))
     speech.note(f"{len(rows):,} rows evaluated: {output}")
+    unseen = Unseen(loaded)
+    unseen.count(rows.X)
+    unseen.settle(speech)
     speech.say_notes()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -95,6 +95,8 @@ def read_labelled(
     speech: Speech,
     stand_in: str | None = None,
     hint: str = "",
+    words: Collection[str] = (),
+    truths: Collection[str] = (),
 ) -> LabelledRows:
     """Read all rows into memory; those without a label are refused, left out or kept, as asked for.
 
@@ -112,13 +114,15 @@ def read_labelled(
         Keep rows without a label, or with this one; it stands for their label.
     hint : str
         What else a message says can be done with rows without a label.
+    words, truths : collection of str
+        The features that are categories or truth values.
     """
     parts: list[LabelledRows] = []
     unlabelled = Unlabelled(label, skip_unlabelled, stand_in, hint)
     n_rows = 0
     with speech.progress("reading", dataset.total_bytes) as tell:
         for batch in dataset.batches([label, *([text] if text else features)]):
-            parts.append(labelled_part(batch, unlabelled, text, features))
+            parts.append(labelled_part(batch, unlabelled, text, features, words, truths))
             n_rows += len(batch)
             tell(n_rows, dataset.done_bytes)
     unlabelled.settle(dataset.name, n_rows, speech)
@@ -126,7 +130,12 @@ def read_labelled(
 
 
 def labelled_part(
-    batch: Batch, unlabelled: Unlabelled, text: str | None, features: Sequence[str]
+    batch: Batch,
+    unlabelled: Unlabelled,
+    text: str | None,
+    features: Sequence[str],
+    words: Collection[str] = (),
+    truths: Collection[str] = (),
 ) -> LabelledRows:
     """The rows of a batch that have a label; the others are counted."""
     y, kept = unlabelled.sorted_out(batch)
@@ -134,7 +143,7 @@ def labelled_part(
     require_short(y[kept], unlabelled.column, part)
     X = part.texts(text) if text else part.matrix
     return LabelledRows(
-        part.numbers(features) if X is None else X,
+        part.typed(features, words, truths) if X is None else X,
         y[kept].astype(np.str_),
         [(batch.source, batch.first_row + np.flatnonzero(kept))],
         int((~kept).sum()),

@@ -15,10 +15,14 @@ from maxdisc.cli.evidence import Reason, loudest
 from maxdisc.cli.failures import BadInputError
 from maxdisc.cli.labelled import as_wide, located_in
 from maxdisc.cli.remembered import remembered
+from maxdisc.cli.speech import Speech
 from maxdisc.fitted import FittedModel
 from maxdisc.matrices import Floats, Matrix, is_sparse
 from maxdisc.scaling import CountScaler
 from maxdisc.sources import Batch, Dataset, nearest
+
+# Of how many columns a note tells what is new in them.
+_MOST_COLUMNS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +92,11 @@ class LoadedModel:
         return [] if self.text is not None or names is None else [str(name) for name in names]
 
     @property
+    def words(self) -> list[str]:
+        """Those of them that are read as text, whatever it looks like: the categories."""
+        return self.fitted.names[self.fitted.written].tolist()
+
+    @property
     def columns(self) -> list[str]:
         """The columns that it needs to predict."""
         return [self.text] if self.text is not None else self.features
@@ -155,7 +164,7 @@ class LoadedModel:
             return batch.texts(self.text)
         if batch.matrix is not None:
             return self.fitting(batch.matrix)
-        return batch.numbers(self.features)
+        return batch.typed(self.features, self.words)
 
     def fitting(self, X: Any) -> Any:
         """Rows of several batches as the model takes them."""
@@ -167,6 +176,38 @@ class LoadedModel:
         with located_in(batch):
             X = self.fitted.rows(raw)
             return Predictions.of(X, self.classifier.predict_log_proba(X), self.classes)
+
+
+class Unseen:
+    """Counts the cells of kept columns that hold a category which no training row had.
+
+    Parameters
+    ----------
+    model : LoadedModel
+        Whose categories.
+    """
+
+    def __init__(self, model: LoadedModel) -> None:
+        self.model = model
+        self.counts = np.zeros(model.classifier.n_features_in_, dtype=np.intp)
+
+    def count(self, X: Any) -> None:
+        """Add those of some rows, as the classifier takes them."""
+        if self.model.fitted.mixed:
+            self.counts += self.model.classifier.unseen_categories(X)
+
+    def settle(self, speech: Speech) -> None:
+        """Say how many there were, column by column."""
+        kept = np.sort(self.model.classifier.decision_.columns)
+        found = kept[self.counts[kept] > 0]
+        for column in found[:_MOST_COLUMNS]:
+            n_cells = int(self.counts[column])
+            holds = "cell holds a category" if n_cells == 1 else "cells hold categories"
+            told, _, what = holds.partition(" ")
+            name = str(self.model.fitted.names[column])
+            speech.note(f"{n_cells:,} {told} of column {name!r} {what} that the model has not seen")
+        if len(found) > _MOST_COLUMNS:
+            speech.note(f"so do cells of {len(found) - _MOST_COLUMNS:,} more columns")
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,4 +253,5 @@ class Predictions:
         """For each row the features that spoke loudest for its class against the runner-up."""
         decision = model.classifier.decision_
         names = model.fitted.names[decision.columns]
-        return loudest(decision, names, self.X, self.first, self.second, n)
+        X = model.classifier._rows(self.X) if model.fitted.mixed else self.X
+        return loudest(decision, names, X, self.first, self.second, n)

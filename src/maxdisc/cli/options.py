@@ -36,6 +36,14 @@ class Family(StrEnum):
     gamma = "gamma"
     beta = "beta"
     hurdle = "hurdle"
+    categorical = "categorical"
+
+
+class Missing(StrEnum):
+    """What missing cells say."""
+
+    ignore = "ignore"
+    informative = "informative"
 
 
 class Divergence(StrEnum):

@@ -108,7 +108,7 @@ def predict(
         raise BadInputError(f"--unknown takes a share of the known rows between 0 and 1, not {unknown:g}.")
     if target is not None:
         require_writable(target, force, data, None if format is None else format.value, [model])
-    from maxdisc.cli.loaded import LoadedModel
+    from maxdisc.cli.loaded import LoadedModel, Unseen
     from maxdisc.sources import format_to_write, open_sink
 
     form = format_to_write(target, "jsonl" if json else None)
@@ -123,12 +123,14 @@ def predict(
             f"no row can be unknown: fitted on few rows, the model has no p-value below {least:.2g}; raise "
             "--unknown"
         )
-    n_rows = 0
+    n_rows, unseen = 0, Unseen(loaded)
     with opened_output(target) as file, speech.progress("predicting", dataset.total_bytes) as tell:
         batches = dataset.batches(list(dict.fromkeys([*loaded.columns, *shape.kept])))
         sink = None
         for batch in batches:
-            columns = shape.of(batch, loaded.predicted(batch))
+            said = loaded.predicted(batch)
+            unseen.count(said.X)
+            columns = shape.of(batch, said)
             # Only when the first rows are good is anything said or written.
             sink = sink or open_sink(file, form, shape.names, shape.types)
             sink.write(columns)
@@ -141,6 +143,7 @@ def predict(
         speech.note(f"{n_rows:,} rows predicted{', ' if found else ''}{found}: {target}")
     elif found:
         speech.note(f"{n_rows:,} rows predicted, {found}")
+    unseen.settle(speech)
     speech.say_notes()
 
 

@@ -61,6 +61,8 @@ def rank(
     if label is not None:
         known = loaded.classifier.classes_[loaded.classes.index(label)]
         found = iter(table.rows_of_class(known, n))
+    fitted = loaded.fitted
+    family_of = dict(zip(fitted.names, fitted.families, strict=True)) if fitted.mixed else {}
     rows = [
         {
             "feature": f.feature,
@@ -70,6 +72,8 @@ def rank(
             "p": _known(f.p),
             "q": _known(f.q),
             "stability": _known(f.stability),
+            "by": f.by,
+            "family": family_of.get(f.feature, fitted.family.name),
         }
         for f in found
     ]
@@ -101,6 +105,8 @@ def _show_ranking(model: LoadedModel, rows: list[dict[str, Any]], label: str | N
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("", justify="right", style="dim")
     table.add_column(what[:-1], overflow="ellipsis", no_wrap=True)
+    if model.fitted.mixed:
+        table.add_column("family", style="dim")
     table.add_column("divergence", justify="right")
     table.add_column("more in" if label is None else "the class has")
     # A column in which nothing is known is not shown.
@@ -120,5 +126,6 @@ def _show_ranking(model: LoadedModel, rows: list[dict[str, Any]], label: str | N
         else:
             says = Text("more" if more else "less", style="green" if more else "red")
         told = ["" if row[name] is None else f"{row[name]:{form}}" for name, form in trust.items()]
-        table.add_row(str(number), Text(visible(row["feature"])), f"{row['score']:.4g}", says, *told)
+        family = [row["family"]] if model.fitted.mixed else []
+        table.add_row(str(number), Text(visible(row["by"])), *family, f"{row['score']:.4g}", says, *told)
     out.print(table)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional, cast
 
 import typer
 
+from maxdisc.cli.asked import AskedColumns, require_numbers
 from maxdisc.cli.failures import BadInputError, command
 from maxdisc.cli.options import (
     DATA,
@@ -29,6 +30,7 @@ from maxdisc.cli.options import (
     FormatOption,
     JsonOption,
     LabelOption,
+    Missing,
     QuietOption,
     Rule,
     Scale,
@@ -69,6 +71,21 @@ def fit(
         Optional[list[str]],
         typer.Option("--exclude", metavar="COLS", help="Columns to leave out.", rich_help_panel=DATA),
     ] = None,
+    categorical: Annotated[
+        Optional[list[str]],
+        typer.Option(
+            "--categorical",
+            metavar="COLS",
+            help="Columns that are categories, even if they hold numbers.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    missing: Annotated[
+        Missing,
+        typer.Option(
+            help="ignore: no evidence; informative: that a cell is missing counts.", rich_help_panel=DATA
+        ),
+    ] = Missing.ignore,
     format: FormatOption = None,
     encoding: EncodingOption = "utf-8",
     skip_unlabelled: SkipUnlabelledOption = False,
@@ -82,11 +99,15 @@ def fit(
         ),
     ] = None,
     family: Annotated[
-        Family,
+        Optional[list[str]],
         typer.Option(
-            help="The densities; auto: poisson for words, gaussian for tables.", rich_help_panel=LEARNING
+            metavar="NAME",
+            help=f"The densities ({', '.join(Family)}), or COLUMN=NAME for single columns; auto: poisson for "
+            "words, by the values of each column for tables.",
+            rich_help_panel=LEARNING,
+            autocompletion=lambda incomplete: [name for name in Family if name.startswith(incomplete)],
         ),
-    ] = Family.auto,
+    ] = None,
     n_features: Annotated[
         str,
         typer.Option(
@@ -226,6 +247,7 @@ def fit(
     """Learn from labelled documents or from a table, and write a model file.
 
     Text and label columns are guessed, and the guess is shown.
+    Columns of a table may hold numbers, truth values or categories.
     How many features to keep is chosen on folds.
 
     [bold]Examples[/]
@@ -233,6 +255,8 @@ def fit(
     maxdisc fit train.csv --text body --label topic -o topics.maxdisc
 
     maxdisc fit 'parts/*.parquet' --label tumour --exclude 'id,batch_*' -o tumour.maxdisc
+
+    maxdisc fit people.csv --label income --categorical zip --family age=gamma -o people.maxdisc
 
     maxdisc fit mail/ -o mail.maxdisc   (mail/spam/1.txt, mail/ham/2.txt, ...)
 
@@ -248,8 +272,9 @@ def fit(
     speech = Speech(quiet)
     force = force or (resume and written_since(output, checkpoint))
     require_writable(output, force, data, _value(format), [Path(stop_words)] if stop_words else [])
-    learning = {
-        "family": family.value,
+    asked = AskedColumns.of(family or (), categorical or (), missing)
+    learning: dict[str, Any] = {
+        "family": asked.family,
         "divergence": divergence.value,
         "structure": structure.value,
         "evidence": evidence.value,
@@ -258,6 +283,7 @@ def fit(
         "smoothing": _number_or_word(smoothing, "--smoothing", ("auto",), real=True),
         "cv": _number_or_word(folds, "--folds", ("holdout", "hash")),
         "rule": rule.value,
+        "missing": asked.missing,
     }
     if unlabelled is not None:
         _require_soft(skip_unlabelled, search, stream or checkpoint is not None, engine, structure)
@@ -273,16 +299,31 @@ def fit(
     }
     if search:
         _require_usual(learning, scale)
+        asked.require_none("--search", "chooses the model itself", but="--categorical")
     if stream or checkpoint is not None or resume:
         _require_streamable(learning, search, checkpoint, resume)
     elsewhere = _Elsewhere(engine, scheduler, master)
     if engine is not Engine.local:
         elsewhere.require_alone(search, stream or checkpoint is not None)
     elsewhere.require_named()
+    # Rows that are not held have no columns of their own kind.
+    passing = f"--engine {engine.value}" if engine is not Engine.local else "--stream"
+    passing = passing if engine is not Engine.local or stream or checkpoint is not None else ""
+    if passing:
+        asked.require_none(passing, "counts all columns alike")
+    alike = "--structure joint" if structure is Structure.joint else "--redundancy" if redundancy else ""
+    if alike:
+        asked.require_none(alike, "is of numbers of one family")
     from maxdisc.sources import Dataset, guess_roles
 
     dataset = Dataset(data, format=_value(format), encoding=encoding, text_column=text, label_column=label)
-    roles = guess_roles(dataset.preview(), label, text, features or (), exclude or ())
+    only = (features or (), exclude or (), asked.categorical)
+    roles = guess_roles(dataset.preview(), label, text, *only, words=not alike)
+    if passing:
+        require_numbers(roles, passing)
+    learning["family"] = asked.families(roles, dataset.name)
+    if redundancy and roles.features and learning["family"] == Family.auto:
+        learning["family"] = Family.gaussian.value
     fitted, streaming = None, None
     rows: Described
     if engine is not Engine.local:
@@ -301,7 +342,8 @@ def fit(
 
             columns = (roles.label, roles.text, roles.features)
             hint = ", or learn from them, too, with --unlabelled ''"
-            rows = read_labelled(dataset, *columns, skip_unlabelled, speech, unlabelled, hint)
+            kinds = (roles.categories, roles.truths)
+            rows = read_labelled(dataset, *columns, skip_unlabelled, speech, unlabelled, hint, *kinds)
         _require_two_classes(rows, roles.label, dataset.name)
         _note_roles(roles, rows, speech)
         speech.say_notes(done=False)
@@ -468,7 +510,8 @@ def _facts(model: Any, roles: Roles, rows: Described, output: Path, seconds: flo
     from maxdisc.evidence import Evidence as Weighed
     from maxdisc.fitted import FittedModel
 
-    classifier = FittedModel.of(model).classifier
+    fitted = FittedModel.of(model)
+    classifier = fitted.classifier
     path, weighed = classifier.path_, classifier.evidence_
     facts: dict[str, Any] = {
         "model": str(output),
@@ -478,7 +521,8 @@ def _facts(model: Any, roles: Roles, rows: Described, output: Path, seconds: flo
         "label": roles.label,
         "rows": len(rows),
         "classes": len(classifier.classes_),
-        "family": classifier.families_[0][0].name,
+        "family": fitted.family.name,
+        "families": fitted.family_counts,
         "features": classifier.n_features_in_,
         "features_kept": classifier.n_selected_,
         "smoothing": classifier.smoothing_.amount,
@@ -523,7 +567,7 @@ def _show(facts: dict[str, Any]) -> None:
     noun = "words" if facts["kind"] == "text" else "features"
     lines = [
         ("rows", f"{facts['rows']:,} in {facts['classes']} classes"),
-        (noun, f"{facts['features_kept']:,} kept of {facts['features']:,}, {facts['family']} densities"),
+        (noun, f"{facts['features_kept']:,} kept of {facts['features']:,}, {_told_families(facts)}"),
     ]
     if facts.get("unlabelled", {}).get("rows"):
         lines.append(("unlabelled", unlabelled_line(facts["unlabelled"])))
@@ -540,6 +584,12 @@ def _show(facts: dict[str, Any]) -> None:
         lines.append(("accuracy", f"{accuracy:.1%} ± {error:.1%} on {on}"))
     lines.append(("model", f"{facts['model']}, {size_of(facts['bytes'])}, in {facts['seconds']:.1f} s"))
     say_facts(lines)
+
+
+def _told_families(facts: dict[str, Any]) -> str:
+    if len(facts["families"]) == 1:
+        return f"{facts['family']} densities"
+    return "by family: " + ", ".join(f"{n:,} {name}" for name, n in facts["families"].items())
 
 
 def _note_roles(roles: Roles, rows: Described, speech: Speech) -> None:

@@ -12,11 +12,14 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 from maxdisc.curves import MOST_CLASSES, DensityCurves, density_curves
 from maxdisc.fitted import FittedModel
 from maxdisc.plots.canvas import FAINT, PALETTE, STROKES, drawing_axes, literal
+from maxdisc.wording import counted
 
 # Stems up to so many points, steps beyond.
 _STEMS = 16
 # A class that is this much more concentrated than the widest is cut, or the others would lie flat.
 _CUT = 6.0
+# More letters than this below bars run into each other unless they are turned.
+_CROWDED = 48
 
 
 class DensityDisplay:
@@ -41,6 +44,12 @@ class DensityDisplay:
         How many classes between the highest and the lowest are not drawn.
     constant : float, optional
         The only value of a feature that says nothing; it has no curves.
+    levels : sequence of str
+        What the values of bars are called, where they are no numbers.
+    levels_left_out : int
+        How many further levels are not drawn.
+    missing : sequence of float
+        The probability that the feature is missing in each class, where that says something.
 
     Attributes
     ----------
@@ -71,6 +80,9 @@ class DensityDisplay:
         at_zero: Sequence[float] = (),
         left_out: int = 0,
         constant: float | None = None,
+        levels: Sequence[str] = (),
+        levels_left_out: int = 0,
+        missing: Sequence[float] = (),
     ) -> None:
         self.classes = list(classes)
         self.x = [np.asarray(points, dtype=np.float64) for points in x]
@@ -80,6 +92,9 @@ class DensityDisplay:
         self.at_zero = list(at_zero)
         self.left_out = left_out
         self.constant = constant
+        self.levels = list(levels)
+        self.levels_left_out = levels_left_out
+        self.missing = list(missing)
 
     @classmethod
     def from_curves(cls, curves: DensityCurves) -> Self:
@@ -93,6 +108,9 @@ class DensityDisplay:
             at_zero=curves.at_zero,
             left_out=curves.left_out,
             constant=curves.constant,
+            levels=curves.levels,
+            levels_left_out=curves.levels_left_out,
+            missing=curves.missing,
         )
 
     @classmethod
@@ -140,7 +158,9 @@ class DensityDisplay:
 
     def _label(self, c: int) -> str:
         name = literal(self.classes[c])
-        return f"{name} (0 in {_percent(self.at_zero[c])})" if self.at_zero else name
+        told = [f"0 in {_percent(self.at_zero[c])}"] if self.at_zero else []
+        told += [f"missing in {_percent(self.missing[c])}"] if self.missing else []
+        return f"{name} ({', '.join(told)})" if told else name
 
     def _curves(self, kwargs: dict[str, Any]) -> None:
         for c, (x, height) in enumerate(zip(self.x, self.height, strict=True)):
@@ -203,8 +223,24 @@ class DensityDisplay:
             moved = x + (c - (len(self.classes) - 1) / 2) * width
             style = {"color": _colour(c), "width": 0.9 * width, **kwargs}
             self.ax_.bar(moved, height, label=self._label(c), **style)
-        self.ax_.set_xticks(self.x[0])
         self.ax_.set_ylabel("probability")
+        if not self.levels:
+            self.ax_.set_xticks(self.x[0])
+            return
+        names = [literal(level, 18) for level in self.levels]
+        crowded = len(names) * max(map(len, names)) > _CROWDED
+        turned: dict[str, Any] = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
+        self.ax_.set_xticks(self.x[0], names, **turned)
+        # Room for the legend: bars leave none.
+        self.ax_.margins(y=0.1 + 0.08 * len(self.classes))
+        if self.levels_left_out:
+            self.ax_.set_xlabel(
+                f"and {counted(self.levels_left_out, 'level')} that {_tell(self.levels_left_out)} less"
+            )
+
+
+def _tell(number: int) -> str:
+    return "tells" if number == 1 else "tell"
 
 
 def _colour(c: int) -> str:

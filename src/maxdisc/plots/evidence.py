@@ -28,7 +28,7 @@ class EvidenceDisplay:
         The class that was predicted, and the one it is weighed against.
     n_others : int
         How many the other features are; without any, their bar is left out.
-    values : sequence of float, optional
+    values : sequence of float or str, optional
         What the row has there.
 
     Attributes
@@ -58,7 +58,7 @@ class EvidenceDisplay:
         *,
         classes: tuple[str, str] = ("predicted", "runner-up"),
         n_others: int = 0,
-        values: Sequence[float] | None = None,
+        values: Sequence[float | str] | None = None,
     ) -> None:
         self.features = list(features)
         self.odds = np.asarray(odds, dtype=np.float64)
@@ -137,4 +137,7 @@ class EvidenceDisplay:
 
     def _name(self, k: int) -> str:
         name = literal(self.features[k])
-        return name if self.values is None else f"{name} = {self.values[k]:.4g}"
+        if self.values is None:
+            return name
+        value = self.values[k]
+        return f"{name} = {literal(value, 18) if isinstance(value, str) else format(value, '.4g')}"

@@ -70,7 +70,7 @@ class RankingDisplay:
         """
         table = ranking_table(model, n=n_features)
         labels = [str(label) for label in table.classes.tolist()]
-        display = cls([str(f) for f in table.features], table.scores, labels, table.directions.tolist())
+        display = cls([str(by) for by in table.by], table.scores, labels, table.directions.tolist())
         return display.plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:

@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing
 
 from maxdisc.curves import density_curves
 from maxdisc.fitted import FittedModel
-from maxdisc.matrices import Booleans, Floats, Integers, Matrix, is_sparse
+from maxdisc.matrices import Booleans, Floats, Integers, Matrix
 from maxdisc.measures import class_scores, confusion_counts, reliability_bins, wilson_interval
 from maxdisc.odds import log_odds
 from maxdisc.ranking import RankingTable, ranking_table
@@ -172,17 +172,11 @@ def _data(fitted: FittedModel, judged: _Judged) -> Data:
         features=fitted.classifier.n_features_in_,
         kept=fitted.classifier.n_selected_,
         family=fitted.family.name,
+        families=fitted.family_counts,
         unknown=dict(zip(judged.labels[n_classes:], rows[n_classes:].tolist(), strict=True)),
         absent=[judged.labels[c] for c in np.flatnonzero(rows[:n_classes] == 0)],
-        empty_rows=_empty_rows(judged.rows, fitted.classifier.decision_.columns),
+        empty_rows=fitted.n_empty(judged.rows),
     )
-
-
-def _empty_rows(rows: Matrix, columns: Integers) -> int:
-    """Rows without a stored value (sparse) or an observed one (dense) among the kept features."""
-    if is_sparse(rows):
-        return int((abs(rows.tocsr()[:, columns]).sum(axis=1) == 0).sum())
-    return int(np.isnan(np.asarray(rows, dtype=np.float64)[:, columns]).all(axis=1).sum())
 
 
 def _scores(fitted: FittedModel, judged: _Judged) -> Scores:
@@ -247,6 +241,9 @@ def _features(fitted: FittedModel, table: RankingTable) -> list[Feature]:
             each.left_out,
             each.constant is not None,
             None if each.constant is None else number(each.constant),
+            each.levels,
+            each.levels_left_out,
+            each.missing,
         )
         for each in drawn
     ]
@@ -258,9 +255,11 @@ def _features(fitted: FittedModel, table: RankingTable) -> list[Feature]:
             str(row.label),
             row.direction,
             curve,
+            family,
+            row.by,
             *(None if value != value else value for value in (row.p, row.q, row.stability)),
         )
-        for row, curve in zip(table, curves, strict=True)
+        for row, curve, family in zip(table, curves, fitted.families[table.columns], strict=True)
     ]
 
 
@@ -324,7 +323,7 @@ def _evidence(fitted: FittedModel, judged: _Judged, row: int) -> Weighed | None:
     odds = log_odds(
         alone, _safe_indexing(judged.rows, [row]), EVIDENCE, second=classifier.classes_[int(against)]
     )
-    values = [number(value) for value in odds.values]
+    values = [value if isinstance(value, str) else number(value) for value in odds.values]
     return Weighed(
         odds.second, odds.total, odds.prior, odds.others, odds.n_others, odds.features, values, odds.odds
     )

@@ -100,11 +100,13 @@ def _nearest(sizes: list[int], chosen: int) -> int:
 
 
 def _features(report: Report) -> str:
+    mixed = len(report.data.families) > 1
     return _table(
-        ("feature", "divergence", "sets apart", "q", "stability"),
+        ("feature", *(["family"] if mixed else []), "divergence", "sets apart", "q", "stability"),
         [
             (
-                shortened(feature.name, _LABEL),
+                shortened(feature.by, _LABEL),
+                *([feature.family] if mixed else []),
                 f"{feature.divergence:#.3g}",
                 f"{'more' if feature.direction > 0 else 'less'} in {shortened(feature.label, _LABEL)}"
                 if feature.divergence > 0

@@ -97,10 +97,12 @@ def _path(report: Report) -> Markup:
 
 def _features(report: Report) -> Markup:
     longest = max((feature.divergence for feature in report.features), default=0.0) or 1.0
+    mixed = len(report.data.families) > 1
     rows = [
         element(
             "tr",
-            element("th", _label(feature.name), scope="row"),
+            element("th", _label(feature.by), scope="row"),
+            *([element("td", feature.family)] if mixed else []),
             element("td", f"{feature.divergence:#.3g}", class_="n"),
             element("td", _bar(feature.divergence / longest), class_="bars"),
             element("td", "more in " if feature.direction > 0 else "less in ", _label(feature.label))
@@ -110,8 +112,8 @@ def _features(report: Report) -> Markup:
         )
         for feature in report.features
     ]
-    heads = ["feature", "divergence", "", "sets apart", "q", "stability"]
-    table = _table(heads, rows, "The best features", "full features")
+    head = ["feature", *(["family"] if mixed else []), "divergence", "", "sets apart", "q", "stability"]
+    table = _table(head, rows, "The best features", "full features")
     drawn = [
         _density(feature, feature.curves, f"density{k}")
         for k, feature in enumerate(report.features)
@@ -123,13 +125,19 @@ def _features(report: Report) -> Markup:
             "p",
             f"The divergence of a feature, in nats, says how differently the classes use it. Below, the "
             f"{counted(len(drawn), 'best feature')} as the model sees "
-            f"{'it' if len(drawn) == 1 else 'them'}: {report.data.family} densities in each class. "
+            f"{'it' if len(drawn) == 1 else 'them'}: {_kinds(report)} in each class. "
             "q is the share of features listed by luck alone if the list ends there (Benjamini and "
             "Hochberg); stability, the share of the folds' models that keep the feature.",
         ),
         element("div", *drawn, class_="beside pictures"),
         table,
     )
+
+
+def _kinds(report: Report) -> str:
+    if len(report.data.families) == 1:
+        return f"{report.data.family} densities"
+    return "each by densities of its own family"
 
 
 def _density(feature: Feature, curves: Curves, key: str) -> Markup:
@@ -143,6 +151,9 @@ def _density(feature: Feature, curves: Curves, key: str) -> Markup:
         at_zero=curves.at_zero,
         left_out=curves.left_out,
         constant=constant,
+        levels=curves.levels,
+        levels_left_out=curves.levels_left_out,
+        missing=curves.missing,
     )
     label = (
         f"How {shortened(feature.name, _LABEL)} is distributed in "

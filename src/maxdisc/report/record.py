@@ -21,6 +21,8 @@ class Data:
     features: int
     kept: int
     family: str
+    #: How many features each family describes.
+    families: dict[str, int]
     #: Labels of the data that the model does not know, with their rows.
     unknown: dict[str, int]
     #: Classes of the model that the data do not have.
@@ -96,6 +98,11 @@ class Curves:
     #: Whether the feature says nothing; then ``constant`` is its only value, or None if it was never seen.
     silent: bool
     constant: float | None
+    #: What bars are called, if not by numbers, and how many more levels there are.
+    levels: list[str]
+    levels_left_out: int
+    #: How probable a missing cell is in each class, where that says something.
+    missing: list[float]
 
 
 @dataclass(frozen=True)
@@ -107,6 +114,9 @@ class Feature:
     label: str
     direction: int
     curves: Curves | None
+    family: str
+    #: What the class has more or less of: the feature, a level of it, or missing cells.
+    by: str
     #: P-value, share of false discoveries and share of the folds that keep it; None if not known.
     p: float | None = None
     q: float | None = None
@@ -144,7 +154,8 @@ class Weighed:
     others: float
     n_others: int
     features: list[str]
-    values: list[float | None]
+    #: Categories as text; None for a missing cell.
+    values: list[float | str | None]
     odds: list[float]
 
 

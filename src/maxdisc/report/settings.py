@@ -18,7 +18,7 @@ def settings_of(fitted: FittedModel) -> dict[str, str]:
     """What was chosen, and the parameters of every step."""
     classifier = fitted.classifier
     settings = {
-        "family of the densities": fitted.family.name,
+        "family of the densities": of_families(fitted.family_counts),
         "features kept": f"{classifier.n_selected_:,} of {classifier.n_features_in_:,}",
         "smoothing used": f"{classifier.smoothing_.amount:g}, target {classifier.smoothing_.target}",
     }
@@ -31,6 +31,20 @@ def settings_of(fitted: FittedModel) -> dict[str, str]:
         if hasattr(step, "get_params"):
             settings |= {f"{name}: {key}": told(value) for key, value in step.get_params(deep=False).items()}
     return settings
+
+
+def of_families(counts: dict[str, int]) -> str:
+    """The family of all features, or how many are of each.
+
+    Examples
+    --------
+    >>> from maxdisc.report.settings import of_families
+    >>> of_families({"gaussian": 4}), of_families({"gaussian": 3, "categorical": 2})
+    ('gaussian', '3 gaussian, 2 categorical')
+    """
+    return (
+        next(iter(counts)) if len(counts) == 1 else ", ".join(f"{n:,} {name}" for name, n in counts.items())
+    )
 
 
 def _weighed(evidence: Evidence) -> str:

@@ -146,7 +146,7 @@ def _kept(fitted: FittedModel, data: Data, path: Path | None) -> str:
 
 def _telling(features: list[Feature]) -> str:
     told = [
-        f"{quoted(f.name)} ({'more' if f.direction > 0 else 'less'} in {quoted(f.label)})"
+        f"{quoted(f.by)} ({'more' if f.direction > 0 else 'less'} in {quoted(f.label)})"
         for f in features[:3]
         if f.divergence > 0
     ]

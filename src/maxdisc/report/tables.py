@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from maxdisc.report.record import ClassResult, Feature, Report, Weighed
-from maxdisc.report.settings import told
+from maxdisc.report.settings import of_families, told
 from maxdisc.report.summary import percent
 from maxdisc.wording import counted, shortened
 
@@ -31,7 +31,7 @@ def number_cards(report: Report) -> list[tuple[str, str, str]]:
             f"nats; by the prior alone {_or_dash(scores.prior_log_loss)}",
         ),
         ("calibration error", f"{scores.calibration_error:.3f}", "expected, in 10 bins"),
-        ("features kept", f"{data.kept:,}", f"of {data.features:,}; {data.family} densities"),
+        ("features kept", f"{data.kept:,}", f"of {data.features:,}; {of_families(data.families)} densities"),
     ]
 
 
@@ -68,8 +68,10 @@ def signed(odds: float) -> str:
     return words[1:] if words in ("+0.00", "-0.00") else words
 
 
-def _told_feature(name: str, value: float | None, of_text: bool) -> str:
+def _told_feature(name: str, value: float | str | None, of_text: bool) -> str:
     short = shortened(name, 34)
+    if isinstance(value, str):
+        return f"{short} = {shortened(value, 24)}"
     if of_text:
         return short if value else f"no {short}"
     return f"{short} missing" if value is None else f"{short} = {value:.4g}"

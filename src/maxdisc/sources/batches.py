@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import scipy.sparse as sp
 
 from maxdisc.matrices import Matrix
-from maxdisc.sources.cells import numbers, strings
+from maxdisc.sources.cells import categories, numbers, strings, truths
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +93,20 @@ class Batch:
     def numbers(self, columns: Sequence[str]) -> pa.Table:
         """Numbers in float64, null where a cell is missing."""
         arrays = [numbers(self.table[column], column, self.where) for column in columns]
+        return pa.table(arrays, names=list(columns))
+
+    def typed(self, columns: Sequence[str], words: Collection[str], truth: Collection[str] = ()) -> pa.Table:
+        """Columns of numbers, of words (categories, even where they look like numbers) and of truth values.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            Which columns, in that order.
+        words, truth : collection of str
+            Those of them that are no numbers.
+        """
+        readers = {**dict.fromkeys(words, categories), **dict.fromkeys(truth, truths)}
+        arrays = [readers.get(name, numbers)(self.table[name], name, self.where) for name in columns]
         return pa.table(arrays, names=list(columns))
 
     def rows(self, kept: npt.NDArray[np.bool_]) -> Batch:

@@ -82,9 +82,60 @@ def numbers(column: Any, name: str, where: Callable[[int], str]) -> pa.Array:
         shown = value if len(value) <= _SHOWN else value[:_SHOWN] + "..."
         raise SourceError(
             f"{where(row)}, column {name!r}: {shown!r} is not a number; "
-            "correct it, or leave the column out with --exclude."
+            "correct it, or fit without the column (--exclude) or with its values as categories "
+            "(--categorical)."
         )
     return values
+
+
+def categories(column: Any, name: str, where: Callable[[int], str]) -> pa.Array:
+    """The cells of a column as categories: text without the spaces around it, null where one is missing.
+
+    Numbers of a file that has types are written as they are said: 3.0 as 3.
+
+    Parameters
+    ----------
+    column, name, where
+        As for :func:`strings`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from maxdisc.sources.cells import categories
+    >>> categories(pa.array([" red", "n/a", "3"]), "colour", str).to_pylist()
+    ['red', None, '3']
+    >>> categories(pa.array([3.0, None, 0.5]), "code", str).to_pylist()
+    ['3', None, '0.5']
+    """
+    array = _plain(column)
+    if pa.types.is_floating(array.type) or pa.types.is_decimal(array.type):
+        values = array.cast(pa.float64(), safe=False).to_pylist()
+        written = [
+            None if v is None or v != v else str(int(v)) if v.is_integer() else repr(v) for v in values
+        ]
+        return pa.array(written, pa.string())
+    words = pc.utf8_trim_whitespace(pa.array(strings(array, name, where), pa.string()))
+    missing = pc.is_in(pc.utf8_lower(words), pa.array(MISSING))
+    return pc.if_else(missing, pa.scalar(None, pa.string()), words)
+
+
+def truths(column: Any, name: str, where: Callable[[int], str]) -> pa.Array:
+    """The cells of a column as truth values, null where one is missing; 1 is true and 0 is false.
+
+    Parameters
+    ----------
+    column, name, where
+        As for :func:`strings`.
+    """
+    values = numbers(column, name, where)
+    wrong = pc.fill_null(pc.invert(pc.is_in(values, pa.array([0.0, 1.0, None]))), False)
+    if pc.any(wrong).as_py():
+        row = int(pc.index(wrong, True).as_py())
+        raise SourceError(
+            f"{where(row)}, column {name!r}: {values[row].as_py():g} is neither true nor false; correct it, "
+            "or leave the column out with --exclude."
+        )
+    return pc.not_equal(values, 0.0)
 
 
 def parsed(text: pa.Array) -> pa.Array | None:
@@ -113,6 +164,14 @@ def parsed(text: pa.Array) -> pa.Array | None:
         return words.cast(pa.float64())
     except pa.ArrowInvalid:
         return None
+
+
+def are_truths(text: pa.Array) -> bool:
+    """Whether all cells that are not missing say true or false, and some do."""
+    words = pc.utf8_lower(pc.utf8_trim_whitespace(text))
+    missing = pc.is_in(words, pa.array([*MISSING, None], pa.string()))
+    told = pc.is_in(words, pa.array([*_TRUE, *_FALSE]))
+    return bool(pc.any(told).as_py()) and bool(pc.all(pc.or_(missing, told)).as_py())
 
 
 def share_of_numbers(text: pa.Array) -> float:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import difflib
 import fnmatch
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from maxdisc.sources.batches import Batch
-from maxdisc.sources.cells import as_text, is_written, parsed, share_of_numbers
+from maxdisc.sources.cells import MISSING, are_truths, as_text, is_written, parsed, share_of_numbers
 from maxdisc.sources.places import SourceError
 
 LABEL_NAMES = ("label", "labels", "class", "target", "topic", "category", "y")
@@ -20,9 +20,15 @@ ID_NAMES = ("id", "index", "idx", "row", "rowid", "row_id", "unnamed: 0", "colum
 #: With so many numbers among its values a column is meant to be of numbers.
 MOSTLY = 0.9
 _FEW = 50
+# Text of several words is taken for documents if it has so many characters on average: alone, ...
+_PHRASE = 12
+# ... and beside other features.
+_DOCUMENT = 40
+# What says that a value is missing is not longer than this, with some spaces around it.
+_LONGEST = 20
 _LISTED = 8
 _UNUSED = {
-    "text": "it holds text",
+    "text": "it holds text that hardly repeats",
     "empty": "it holds nothing in the first rows",
     "other": "it holds no numbers",
 }
@@ -38,7 +44,7 @@ class Column:
     ----------
     name : str
         Its name.
-    kind : {"number", "text", "empty", "other"}
+    kind : {"number", "truth", "text", "empty", "other"}
         What can be made of it.
     n_distinct : int
         Distinct values among the first rows.
@@ -50,6 +56,8 @@ class Column:
         Whether most of the values have a space, or are in a script that does without.
     whole : bool
         Whether all its numbers are integers.
+    n_there : int
+        How many rows have a value; known of text only.
     """
 
     name: str
@@ -59,12 +67,18 @@ class Column:
     length: float = 0.0
     spaced: bool = False
     whole: bool = False
+    n_there: int = 0
+
+    @property
+    def is_category(self) -> bool:
+        """Whether it is text of which a value comes twice on average: neither documents nor names."""
+        return self.kind == "text" and 0 < 2 * self.n_distinct <= self.n_there
 
     @property
     def few(self) -> bool:
         """Few enough distinct values for a label."""
         few = 2 <= self.n_distinct <= _FEW and 2 * self.n_distinct <= max(4, self.n_rows)
-        return few and (self.kind == "text" or self.whole)
+        return few and (self.kind in ("text", "truth") or self.whole)
 
     @property
     def identifies(self) -> bool:
@@ -84,11 +98,13 @@ class Roles:
     text : str or None
         The column of documents; None for a table of numbers.
     features : tuple of str
-        The columns of numbers; empty for documents.
+        The columns of a table that are used; empty for documents.
     guessed : tuple of str
         Those of "label", "text" and "features" that nobody asked for.
     left_out : tuple of (str, str)
         Columns that are not used, and why.
+    categories, truths : tuple of str
+        Those of the features that are no numbers.
     """
 
     label: str
@@ -96,6 +112,8 @@ class Roles:
     features: tuple[str, ...]
     guessed: tuple[str, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
+    categories: tuple[str, ...] = ()
+    truths: tuple[str, ...] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -109,6 +127,8 @@ def guess_roles(
     text: str | None = None,
     features: Sequence[str] = (),
     exclude: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    words: bool = True,
 ) -> Roles:
     """Settle the roles of the columns from the first rows and what was asked for.
 
@@ -118,8 +138,10 @@ def guess_roles(
         The first rows, with all columns.
     label, text : str, optional
         Columns asked for.
-    features, exclude : sequence of str
-        Names, comma-separated lists and globs of columns to use and to leave out.
+    features, exclude, categorical : sequence of str
+        Names, comma-separated lists and globs of columns to use, to leave out, and to use as categories.
+    words : bool
+        Whether columns of text may be features; else they are left out, and truth values are numbers.
 
     Returns
     -------
@@ -134,36 +156,52 @@ def guess_roles(
     >>> roles = guess_roles(Batch(table, "t.parquet", 1))
     >>> roles.label, roles.features, roles.left_out
     ('kind', ('size',), (('id', 'it numbers the rows'),))
+    >>> table = table.append_column("hue", [["red", "red", "blue", "blue"]])
+    >>> guess_roles(Batch(table, "t.parquet", 1), label="kind").categories
+    ('hue',)
     """
     names = first.table.column_names
     for asked in filter(None, (label, text)):
         if asked not in names:
             raise SourceError(f"{first.source} has no column {asked!r}{nearest(asked, names)}")
-    if text is not None and features:
-        raise SourceError("a model is of text or of a table: give --text or --features, not both.")
+    for flag, given in (("--features", features), ("--categorical", categorical)):
+        if given and text is not None:
+            raise SourceError(f"a model is of text or of a table: give --text or {flag}, not both.")
     # By position: a name may come twice.
     columns = [described(first, i, name) for i, name in enumerate(names)]
     excluded = set(matching(exclude, names, first.source))
+    asked_words = set(matching(categorical, names, first.source)) - excluded - {label}
     open_to_guess = [c for c in columns if c.name not in excluded and c.name != label]
     guessed = []
-    if text is None and not features and first.matrix is None:
-        text = _guess_text(open_to_guess)
+    if text is None and not features and not categorical and first.matrix is None:
+        text = _guess_text(open_to_guess, label is None)
         guessed += ["text"] if text else []
     if label is None:
-        label = _guess_label([c for c in open_to_guess if c.name != text], first.source, names)
+        free = [c for c in open_to_guess if c.name != text and c.name not in asked_words]
+        label = _guess_label(free, first.source, names)
         guessed.append("label")
     if text is not None or first.matrix is not None:
         return Roles(label, text, (), tuple(guessed))
     wanted = matching(features, names, first.source)
-    used, left_out = _features([c for c in columns if c.name != label and c.name not in excluded], wanted)
+    open_to_use = [c for c in columns if c.name != label and c.name not in excluded]
+    used, left_out = _features(open_to_use, wanted, asked_words, words)
     if not used:
         raise SourceError(
-            f"{first.source} has no column of numbers beside the label {label!r}: "
-            "for documents say --text, for features --features."
+            f"{first.source} has no column of numbers{' or categories' if words else ''} beside the label "
+            f"{label!r}: for documents say --text, for features --features."
         )
     if not features:
         guessed.append("features")
-    return Roles(label, None, tuple(used), tuple(guessed), tuple(left_out))
+    kinds = {c.name: "text" if c.name in asked_words else c.kind for c in used if words}
+    return Roles(
+        label,
+        None,
+        tuple(c.name for c in used),
+        tuple(guessed),
+        tuple(left_out),
+        tuple(name for name, kind in kinds.items() if kind == "text"),
+        tuple(name for name, kind in kinds.items() if kind == "truth"),
+    )
 
 
 def described(batch: Batch, position: int, name: str) -> Column:
@@ -192,7 +230,10 @@ def described(batch: Batch, position: int, name: str) -> Column:
                 len(array),
                 float(np.mean([len(w) for w in words])),
                 sum(" " in w.strip() or bool(_UNSPACED.search(w)) for w in words) > len(words) / 2,
+                n_there=sum(len(w) > _LONGEST or w.strip().lower() not in MISSING for w in words),
             )
+        if are_truths(text):
+            kind = pa.bool_()
     elif pa.types.is_boolean(kind) or pa.types.is_integer(kind):
         values = (
             array.cast(pa.float64(), safe=False) if not pa.types.is_boolean(kind) else array.cast(pa.uint8())
@@ -206,15 +247,21 @@ def described(batch: Batch, position: int, name: str) -> Column:
         return Column(name, "empty", 0, len(array))
     with np.errstate(invalid="ignore"):
         whole = bool(len(there)) and bool((there == np.rint(there)).all())
-    return Column(name, "number", len(np.unique(there)), len(array), whole=whole)
+    told = "truth" if pa.types.is_boolean(kind) else "number"
+    return Column(name, told, len(np.unique(there)), len(array), whole=whole)
 
 
-def _guess_text(columns: Sequence[Column]) -> str | None:
-    texts = [c for c in columns if c.kind == "text" and c.spaced and c.length >= 12 and not c.few]
-    if not texts:
-        # Repeated phrases are categories where there are numbers beside them, and else documents after all.
-        least = 30 if any(c.kind == "number" and not c.identifies for c in columns) else 0
-        texts = [c for c in columns if c.kind == "text" and c.spaced and c.length >= least]
+def _guess_text(columns: Sequence[Column], label_is_open: bool) -> str | None:
+    spaced = [c for c in columns if c.kind == "text" and c.spaced]
+    numbers = sum(c.kind in ("number", "truth") and not c.identifies for c in columns)
+    # One of the columns with few values may be the label.
+    beside = numbers + sum(c.is_category for c in columns) - label_is_open
+    # Beside the columns of a table, short text that does not repeat is names or addresses.
+    least = _DOCUMENT if beside >= 2 else _PHRASE
+    texts = [c for c in spaced if c.length >= least and not c.few and not c.is_category]
+    if not texts and not numbers and beside <= 1:
+        # Repeated phrases are categories where there are other features beside them, and else documents.
+        texts = spaced
     return max(texts, key=lambda c: c.length).name if texts else None
 
 
@@ -231,17 +278,23 @@ def _guess_label(columns: Sequence[Column], source: str, names: Sequence[str]) -
     )
 
 
-def _features(columns: Sequence[Column], wanted: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
+def _features(
+    columns: Sequence[Column], wanted: Sequence[str], categorical: Collection[str], words: bool
+) -> tuple[list[Column], list[tuple[str, str]]]:
     if wanted:
-        return [c.name for c in columns if c.name in set(wanted)], []
+        return [c for c in columns if c.name in {*wanted, *categorical}], []
     used, left_out = [], []
     for column in columns:
-        if column.identifies:
+        is_word = column.is_category and words
+        if column.name in categorical:
+            used.append(column)
+        elif column.identifies:
             left_out.append((column.name, "it numbers the rows"))
-        elif column.kind == "number":
-            used.append(column.name)
+        elif column.kind in ("number", "truth") or is_word:
+            used.append(column)
         else:
-            left_out.append((column.name, _UNUSED[column.kind]))
+            reason = "it holds text" if column.is_category else _UNUSED[column.kind]
+            left_out.append((column.name, reason))
     return used, left_out
 
 
