@@ -244,7 +244,8 @@ def report(
     loaded = LoadedModel.of(model, text, label)
     dataset = loaded.dataset(data, data_format, encoding)
     column = _label_column(loaded, dataset)
-    rows = read_labelled(dataset, column, loaded.text, loaded.features, skip_unlabelled, speech, loaded.words)
+    columns = (column, loaded.text, loaded.features)
+    rows = read_labelled(dataset, *columns, skip_unlabelled, speech, words=loaded.words)
     import maxdisc.report as reports
 
     about = {**loaded.about, "data": file_names(dataset.formats)}
