@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.semi_supervised import SelfTrainingClassifier
 
@@ -61,7 +61,7 @@ def accuracies(scaled, counts, train, test, n_labels, seed):
     kept = drawn(train, n_labels, seed)
     partly = np.full(len(train), -1)
     partly[kept] = train[kept]
-    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    folds = KFold(5, shuffle=True, random_state=0)
     tuned = GridSearchCV(MultinomialNB(), {"alpha": ALPHAS}, cv=folds).fit(counts[0][kept], train[kept])
     taught = SelfTrainingClassifier(MultinomialNB(**tuned.best_params_)).fit(counts[0], partly)
     alone = MaxDiscClassifier("poisson").fit(scaled[0][kept], train[kept])
@@ -86,7 +86,7 @@ def main() -> None:
     scaled, counts, train, test = newsgroups()
     found = np.empty((len(options.labels), len(options.seeds), len(METHODS)))
     chosen = np.empty((len(options.labels), len(options.seeds), 3))
-    print(f"{'labels':>6} {'draw':>4}  " + "  ".join(METHODS) + "  weight  steps  seconds")
+    print(f"{'labels':>6} {'draw':>4}  " + "  ".join(METHODS) + "  weight  steps  seconds", flush=True)
     for n, n_labels in enumerate(options.labels):
         for s, seed in enumerate(options.seeds):
             found[n, s], chosen[n, s] = accuracies(scaled, counts, train, test, n_labels, seed)

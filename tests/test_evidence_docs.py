@@ -1,4 +1,4 @@
-"""The pages on weighed evidence and on searching, run as written."""
+"""The pages on weighed evidence, few labels and searching, run as written."""
 
 from __future__ import annotations
 
@@ -29,6 +29,14 @@ def test_the_evidence_how_to_says_what_it_prints(capsys):
     # Other versions of the packages have other docstrings.
     for line, told in zip(printed.splitlines()[1:3], shown.splitlines()[1:3], strict=True):
         assert figures(line) == pytest.approx(figures(told), abs=0.06)
+
+
+def test_the_few_labels_how_to_says_what_it_prints(capsys):
+    (example,), (shown,) = (blocks("docs/how-to/few-labels.md", language) for language in ("python", "text"))
+    exec(example, {})
+    (alone, both), told = figures(capsys.readouterr().out)[:2], figures(shown)[:2]
+    assert both > alone
+    assert [alone, both] == pytest.approx(told, abs=0.06)
 
 
 def test_the_search_how_to_says_what_it_prints(capsys, tmp_path, monkeypatch):
