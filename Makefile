@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint docs bench bench-scaling bench-memory bench-text bench-model-file bench-dme bench-complexity bench-jensen-shannon bench-redundancy bench-joint bench-dual bench-evidence bench-stream bench-dask bench-fdr bench-few-labels paper paper-quick clean
+.PHONY: help demo test test-slow lint docs bench bench-scaling bench-memory bench-text bench-model-file bench-dme bench-complexity bench-jensen-shannon bench-redundancy bench-joint bench-dual bench-evidence bench-stream bench-dask bench-fdr bench-few-labels bench-novelty paper paper-quick clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | awk -F'|' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -97,6 +97,8 @@ bench-evidence: $(VENV)/.test  ## calibrated and refined evidence beside raw and
 
 bench-few-labels: $(VENV)/.test  ## what rows without labels are worth on 20 Newsgroups, beside self-training
 	$(BIN)/python benchmarks/few_labels.py
+bench-novelty: $(VENV)/.test  ## classes that were left out, told from known ones: p-values beside other ways
+	$(BIN)/python benchmarks/novelty.py
 
 bench-dask: $(VENV)/.dev  ## two Dask workers beside one, and whether the models are equal
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/dask_scaling.py --json benchmarks/results/dask_scaling.json

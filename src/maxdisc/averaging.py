@@ -79,6 +79,9 @@ class AveragedDecision:
         The best single joint model: what ``score_samples`` and ``sample`` speak of.
     trust : float
         What its scores are multiplied with.
+    log_shares : ndarray of shape (C,), optional
+        Logs of the shares of the classes in the training rows, in which the models trust, where another prior
+        was given.
 
     Examples
     --------
@@ -98,6 +101,13 @@ class AveragedDecision:
     forms: tuple[LinearForm, ...]
     density: JointDecision
     trust: float
+    log_shares: Floats | None = None
+
+    def under(self, prior: Floats) -> AveragedDecision:
+        """The decision of classes with other probabilities beforehand, shape (C,), all else the same."""
+        with np.errstate(divide="ignore"):
+            density = replace(self.density, log_prior=np.log(prior))
+        return replace(self, density=density, log_shares=finite(self.log_prior))
 
     @property
     def n_classes(self) -> int:
@@ -122,7 +132,7 @@ class AveragedDecision:
     @property
     def _less(self) -> Floats:
         """What the trust takes from the log prior, shape (C,)."""
-        return (self.trust - 1) * finite(self.log_prior)
+        return (self.trust - 1) * (finite(self.log_prior) if self.log_shares is None else self.log_shares)
 
     @cached_property
     def _places(self) -> dict[int, int]:
@@ -139,7 +149,8 @@ class AveragedDecision:
     def between(self, pair: Integers) -> AveragedDecision:
         """The decision among some of the classes."""
         forms = tuple(form.between(pair) for form in self.forms)
-        return replace(self, forms=forms, density=self.density.between(pair))
+        shares = None if self.log_shares is None else self.log_shares[pair]
+        return replace(self, forms=forms, density=self.density.between(pair), log_shares=shares)
 
     def scores(self, X: Matrix) -> Floats:
         """Log prior plus evidence.

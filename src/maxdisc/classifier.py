@@ -613,7 +613,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         rule, average = cast(Rule, self.rule), None
         if self.evidence != "raw":
             sizes = np.array([size]) if size else averaged_sizes(models.largest)
-            average = AveragedModels(models, sizes, self.evidence == "refined").average(rule)
+            # Held-out rows have the shares of the training rows: trust is learnt from them under these.
+            trusted = replace(models, prior=None)
+            average = AveragedModels(trusted, sizes, self.evidence == "refined").average(rule)
             if average is None:
                 warnings.warn(
                     f"evidence={self.evidence!r} needs held-out rows that tell models apart, of classes that "
@@ -625,6 +627,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         model: tuple[FeatureRanking, Decision]
         if average is not None:
             model, joint = (average.ranking, average.decision), average.joint
+            if settings[0] is not None:
+                model = average.ranking, average.decision.under(settings[0])
             choice = JointChoice(joint, len(average.decision.columns), average.path)
         else:
             if plans and not (size and joint.settled):

@@ -70,7 +70,7 @@ FIELDS: dict[type, dict[str, Field]] = {
         "log_prior": Field("C", finite=False),
         "unit": Field("K", optional=True),
     },
-    AveragedDecision: {"columns": Field("K", np.int64)},
+    AveragedDecision: {"columns": Field("K", np.int64), "log_shares": Field("C", optional=True)},
     LinearForm: {
         "columns": Field("K", np.int64),
         "origin": Field("K"),
