@@ -160,8 +160,8 @@ def row_hashes(X: Matrix, rows: Integers | None = None) -> npt.NDArray[np.uint64
         return scrambled(total[X.indptr[1:]] - total[X.indptr[:-1]])
     X = np.asarray(X)
     out = np.empty(X.shape[0], dtype=np.uint64)
-    for rows in blocks(*X.shape):
-        out[rows] = _mixed(np.arange(X.shape[1]), X[rows]).sum(axis=1, dtype=np.uint64)
+    for some in blocks(*X.shape):
+        out[some] = _mixed(np.arange(X.shape[1]), X[some]).sum(axis=1, dtype=np.uint64)
     return scrambled(out)
 
 
