@@ -30,6 +30,16 @@ def test_a_hash_depends_on_content_alone(X, order):
     np.testing.assert_array_equal(base[:, None] == base[None], same.all(axis=2))
 
 
+@given(tables, st.lists(st.integers(0, 8)))
+def test_compiled_hashes_are_the_same(X, some):
+    rows, sparse = np.array(some, dtype=np.intp), sp.csr_array(X)
+    np.testing.assert_array_equal(row_hashes(sparse, rows), row_hashes(X)[rows])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("maxdisc.rows.are_worth_compiling", lambda _: True)
+        np.testing.assert_array_equal(row_hashes(sparse, rows), row_hashes(X)[rows])
+        np.testing.assert_array_equal(row_hashes(sparse), row_hashes(X))
+
+
 def test_explicit_zeros_and_unsorted_indices_do_not_show():
     X = sp.csr_array((np.array([2.0, 0.0, 1.0]), np.array([3, 1, 0]), np.array([0, 3])), shape=(1, 5))
     np.testing.assert_array_equal(row_hashes(X), row_hashes(np.array([[1.0, 0, 0, 2.0, 0]])))

@@ -172,7 +172,7 @@ def _sparse_sums(
     statistics: Statistics, X: Matrix, members: Membership, n_classes: int
 ) -> tuple[Floats, Floats, Floats | None]:
     planes = statistics(X)
-    if _worth_compiling(X):
+    if are_worth_compiling(X):
         return _compiled_sums(planes, X, members, n_classes)
     indicator, folds = members.indicator(X.shape[0]), members.indicator(X.shape[0], n_classes)
     stored = with_data(X, (X.data != 0).astype(np.float64))
@@ -203,7 +203,7 @@ def _compiled_sums(
 def _sparse_powers(statistics: Statistics, X: Matrix, members: Membership) -> tuple[Floats, Floats | None]:
     """Sums of the powers of the values; about their means, with these means, where they cancel."""
     n_powers = _how_many(statistics)
-    if n_powers == 2 and X.dtype in (np.float32, np.float64) and _worth_compiling(X):
+    if n_powers == 2 and X.dtype in (np.float32, np.float64) and are_worth_compiling(X):
         from maxdisc.kernels.sums import group_powers
 
         sums = np.empty((2, members.n_groups, X.shape[1]))
@@ -217,8 +217,8 @@ def _sparse_powers(statistics: Statistics, X: Matrix, members: Membership) -> tu
     return sums, _centre_where_it_cancels(X, members, sums)
 
 
-def _worth_compiling(X: Matrix) -> bool:
-    """Whether there are enough cells for compiled code, which may have to be loaded first."""
+def are_worth_compiling(X: Matrix) -> bool:
+    """Whether the stored cells are enough for compiled code, which may have to be loaded first."""
     return bool(X.nnz >= (MANY_CELLS if "numba" in sys.modules else WORTH_LOADING)) and kernels.works()
 
 

@@ -135,9 +135,10 @@ class HeldOut:
         )
 
 
-def content_hashes(X: Matrix, codes: Integers) -> Hashes:
-    """By what rows are sampled, shape (n,): a hash of content and class."""
-    return scrambled(row_hashes(X) ^ (codes.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15))
+def content_hashes(X: Matrix, codes: Integers, rows: Integers | None = None) -> Hashes:
+    """By what rows, or some rows, of these classes are sampled, shape (n,): a hash of content and class."""
+    of_class = (codes.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    return scrambled(row_hashes(X, rows) ^ of_class)
 
 
 def sampled(hashes: Hashes, weights: Floats, most: int) -> tuple[Integers, Floats]:
@@ -297,7 +298,7 @@ def _drawn(
     if codes.ndim == 2:
         # A row that belongs to several classes counts for the one it belongs to most.
         weights, codes = weights * codes.max(axis=1), codes.argmax(axis=1)
-    hashes, seen = content_hashes(X[rows], codes), len(rows)
+    hashes, seen = content_hashes(X, codes, rows), len(rows)
     if seen > most:
         kept, weights = sampled(hashes, weights, most)
         rows, codes, hashes = rows[kept], codes[kept], hashes[kept]

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxdisc.columns import Columns, MixedMoments
-from maxdisc.counting import Membership, fold_moments
+from maxdisc.counting import Membership, are_worth_compiling, fold_moments
 from maxdisc.families import Family, Gaussian
 from maxdisc.matrices import Floats, Integers, Matrix, blocks, canonical, is_sparse
 from maxdisc.moments import ClassMoments
@@ -141,24 +141,36 @@ class RenumberedFolds:
         return np.where(fold < 0, fold, self.numbers[np.maximum(fold, 0)])
 
 
-def row_hashes(X: Matrix) -> npt.NDArray[np.uint64]:
-    """A 64-bit hash of the non-zero cells of each row, shape (N,).
+def row_hashes(X: Matrix, rows: Integers | None = None) -> npt.NDArray[np.uint64]:
+    """A 64-bit hash of the non-zero cells of each row, or of some rows, shape (N,).
 
     A sum of one mixed word for each non-zero cell, so that it needs no order; NaNs are all alike.
     """
     if isinstance(X, Table):
-        hashes = [scrambled(row_hashes(part) + np.uint64(place)) for place, part in enumerate(X.parts)]
+        hashes = [scrambled(row_hashes(part, rows) + np.uint64(place)) for place, part in enumerate(X.parts)]
         return np.sum(hashes, axis=0, dtype=np.uint64)
     if is_sparse(X):
         X = canonical(X)
+        if are_worth_compiling(X):
+            return _compiled_hashes(X, np.arange(X.shape[0]) if rows is None else rows)
+    X = X if rows is None else X[rows]
+    if is_sparse(X):
         words = _mixed(X.indices, X.data)
         total = np.r_[np.uint64(0), np.cumsum(words, dtype=np.uint64)]
         return scrambled(total[X.indptr[1:]] - total[X.indptr[:-1]])
     X = np.asarray(X)
     out = np.empty(X.shape[0], dtype=np.uint64)
-    for rows in blocks(*X.shape):
-        out[rows] = _mixed(np.arange(X.shape[1]), X[rows]).sum(axis=1, dtype=np.uint64)
+    for some in blocks(*X.shape):
+        out[some] = _mixed(np.arange(X.shape[1]), X[some]).sum(axis=1, dtype=np.uint64)
     return scrambled(out)
+
+
+def _compiled_hashes(X: Matrix, rows: Integers) -> npt.NDArray[np.uint64]:
+    from maxdisc.kernels.hashing import hash_rows
+
+    out = np.empty(len(rows), dtype=np.uint64)
+    hash_rows(X.indptr, X.indices, X.data.astype(np.float64, copy=False), rows, out)
+    return out
 
 
 def _mixed(columns: npt.NDArray[np.integer], values: npt.NDArray[np.generic]) -> npt.NDArray[np.uint64]:

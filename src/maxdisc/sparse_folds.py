@@ -372,7 +372,7 @@ class _Trial:
         rows, hashes = self.held, np.empty(0, dtype=np.uint64)
         count = weights[rows]
         if len(rows) > most:
-            hashes = content_hashes(X[rows], labels[rows])
+            hashes = content_hashes(X, labels[rows], rows)
             kept, count = sampled(hashes, count, most)
             rows, hashes = rows[kept], hashes[kept]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
 import signal
@@ -10,6 +11,9 @@ import sys
 import time
 
 import pytest
+import typer
+
+from maxdisc.cli.failures import command
 
 HEAVY = ("numpy", "scipy", "sklearn", "pandas", "pyarrow", "numba", "matplotlib", "safetensors")
 MAXDISC = [sys.executable, "-m", "maxdisc"]
@@ -155,6 +159,23 @@ def test_stopped_in_the_middle_the_old_file_stays(files, tmp_path, end):
         assert running.returncode == 130
         assert said == "maxdisc: stopped.\n"
         assert list(tmp_path.iterdir()) == [out]
+
+
+def test_ctrl_c_is_not_lost_where_machine_code_calls_python():
+    # As a compiler does when it is done: what is raised in there, nobody can catch.
+    arrives = ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGINT))
+
+    @command
+    def compiles():
+        for _ in range(2):
+            arrives()
+        time.sleep(30)
+
+    before = sys.unraisablehook
+    with pytest.raises(typer.Exit) as ended:
+        compiles()
+    assert ended.value.exit_code == 130
+    assert sys.unraisablehook is before
 
 
 def small_files_only():

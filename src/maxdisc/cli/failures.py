@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import _thread
 import functools
 import os
+import signal
 import sys
+import threading
 import traceback
 import warnings
-from collections.abc import Callable
-from typing import NoReturn, ParamSpec, TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import typer
 
@@ -34,7 +38,7 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), _interrupts_kept():
                 # A command that has something to say of them takes this over.
                 warnings.showwarning = lambda *_, **__: None
                 result = function(*args, **kwargs)
@@ -46,6 +50,39 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
             _end(error)
 
     return guarded
+
+
+@contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """Ctrl-C counts wherever it arrives.
+
+    While a kernel is compiled, machine code calls back into Python, and what is raised there goes nowhere:
+    numba's compiler would go on. So it is sent again a little later, as often as it takes.
+    """
+    before, sent = sys.unraisablehook, list[threading.Timer]()
+
+    def send_again(lost: Any) -> None:
+        if lost.exc_type is not KeyboardInterrupt:
+            before(lost)
+            return
+        sent.append(threading.Timer(0.1, _interrupt))
+        sent[-1].daemon = True
+        sent[-1].start()
+
+    sys.unraisablehook = send_again
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+        for timer in sent:
+            timer.cancel()
+
+
+def _interrupt() -> None:
+    if hasattr(signal, "pthread_kill"):  # what waits for input wakes up
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    else:
+        _thread.interrupt_main()
 
 
 def _end(error: BaseException) -> NoReturn:
