@@ -96,7 +96,7 @@ class Columns:
     name = "mixed"
     translates = False
     #: What ``smoothing="auto"`` chooses among, for all columns alike.
-    smoothings = tuple(Smoothing(a) for a in (0.1, 1.0, 10.0))
+    smoothings = tuple(Smoothing(a) for a in (0.1, 1.0, 10.0, 100.0))
     usual_smoothing = Smoothing(1.0)
 
     def __repr__(self) -> str:
