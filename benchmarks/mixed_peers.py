@@ -69,17 +69,13 @@ def _ordinal() -> Any:
 
 
 def gaussian(frame: pd.DataFrame, one_hot: bool) -> Any:
-    return make_pipeline(
-        _prepared(frame, "passthrough", _one_hot() if one_hot else _ordinal()), GaussianNB()
-    )
+    return make_pipeline(_prepared(frame, "passthrough", _one_hot() if one_hot else _ordinal()), GaussianNB())
 
 
 def binned(frame: pd.DataFrame) -> Any:
     """Categories and bins of numbers; how many bins, and the pseudo-counts, are chosen on inner folds."""
     bins = KBinsDiscretizer(encode="ordinal", quantile_method="averaged_inverted_cdf")
-    model = make_pipeline(
-        _prepared(frame, bins, _ordinal()), CategoricalNB(min_categories=_widths(frame))
-    )
+    model = make_pipeline(_prepared(frame, bins, _ordinal()), CategoricalNB(min_categories=_widths(frame)))
     grid = {
         "pipeline__columntransformer__numbers__kbinsdiscretizer__n_bins": BINS,
         "categoricalnb__alpha": ALPHAS,
@@ -102,9 +98,7 @@ def general(frame: pd.DataFrame) -> Any:
 
 
 def logistic(frame: pd.DataFrame) -> Any:
-    return make_pipeline(
-        _prepared(frame, StandardScaler(), _one_hot()), LogisticRegression(max_iter=1000)
-    )
+    return make_pipeline(_prepared(frame, StandardScaler(), _one_hot()), LogisticRegression(max_iter=1000))
 
 
 PEERS: dict[str, Callable[[pd.DataFrame], Any]] = {
