@@ -1,4 +1,4 @@
-"""Missing cells are no evidence, wherever rows come from; where none is missing, nothing changes, to the bit."""
+"""Missing cells are no evidence, wherever rows come from; where there are none, no bit changes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def test_gaps_of_one_column_change_no_bit_of_the_others(family):
 def test_types_that_could_have_gaps_change_no_bit(given):
     X, y = frame()
     plain, able = (MaxDiscClassifier(**given).fit(Z, y) for Z in (X, X.astype(OWN_TYPES)))
-    assert plain.n_selected_ == able.n_selected_ and plain.smoothing_ == able.smoothing_
+    assert plain.n_selected_ == able.n_selected_
+    assert plain.smoothing_ == able.smoothing_
     np.testing.assert_array_equal(plain.scores_, able.scores_)
     np.testing.assert_array_equal(plain.predict_proba(X), able.predict_proba(X.astype(OWN_TYPES)))
     # ... and a gap in one row changes no other row.
