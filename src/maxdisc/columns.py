@@ -269,6 +269,7 @@ def chance(block: Block, moments: ClassMoments, smoothing: Smoothing, divergence
     if not len(rare):
         return out
     # Levels that are as frequent are alike, in columns of as many levels and as many cells of each class.
+    assert moments.nonzero is not None  # which settled moments have
     of_columns = np.vstack([np.broadcast_to(moments.cells, moments.sums.shape[1:]), moments.nonzero])
     alike = np.unique(of_columns[:, block.starts].T, axis=0, return_inverse=True)[1].ravel()
     _, first, which = np.unique(

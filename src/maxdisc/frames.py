@@ -248,7 +248,8 @@ def _require_known(kinds: Kinds, dtypes: Any, names: npt.ArrayLike | None) -> No
 
 def _written(categories: Any, column: int, names: npt.ArrayLike | None) -> Words:
     """The categories of a column as text, and None after the last."""
-    values = np.append(np.asarray(categories, dtype=object), None)
+    values = np.full(len(categories) + 1, None, dtype=object)
+    values[:-1] = np.asarray(categories, dtype=object)
     bits = _bits_of(values[:, None])
     _require_one_kind(bits.max(axis=0) & _OTHER, values[:, None], bits, np.array([column]), names)
     unwritten = bits[:, 0] & (_NUMBER | _TRUTH) > 0
@@ -283,7 +284,8 @@ def _put_together(
     out = objects if words.all() else objects[:, words]
     lost = (bits if words.all() else bits[:, words]) == 0
     if lost.any():
-        out = np.where(lost, None, out)
+        out = out.copy()
+        out[lost] = None
     return Cells(kinds, numbers_, out, others[words])
 
 
