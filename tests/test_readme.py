@@ -23,7 +23,7 @@ def blocks(page, language):
 
 def test_the_python_examples_run_and_say_what_they_print(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text, table = blocks("README.md", "python")
+    text, table, mixed = blocks("README.md", "python")
     names: dict = {}
     exec(text, names)  # the reader would paste it too
     model = names["model"][-1]
@@ -37,6 +37,20 @@ def test_the_python_examples_run_and_say_what_they_print(tmp_path, monkeypatch):
     model, data = names["model"], names["data"]
     assert model.predict(data.data[:3]).tolist() == ["malignant"] * 3
     assert 1 <= model.n_selected_ <= 30
+    exec(mixed, names)
+    model = names["model"]
+    assert {"bernoulli", "categorical"} < {family.name for family, _ in model.families_}
+    assert model.predict(names["visits"][:2]).tolist() == ["ill", "well"]
+
+
+def test_the_how_to_of_tables_says_what_it_prints(capsys):
+    example, *more = blocks("docs/how-to/tables.md", "python")
+    (shown,) = blocks("docs/how-to/tables.md", "text")
+    names: dict = {}
+    exec(example, names)
+    assert capsys.readouterr().out == shown
+    for block in more:
+        exec(block, names)
 
 
 def test_three_commands_lead_from_a_csv_to_a_report_and_predictions(tmp_path):

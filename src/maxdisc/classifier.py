@@ -1014,9 +1014,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         self._schema = known.extended(cells)
         return self._encoded(cells)
 
-    def _encoded(self, cells: Cells) -> Matrix:
+    def _encoded(self, cells: Cells, wanted: Integers | None = None) -> Matrix:
         assert self._schema is not None  # cells are of a model with one
-        table = self._schema.table(cells, self._names)
+        table = self._schema.table(cells, self._names, wanted)
         return table if plain_family(self._schema) is None else table.parts[0]
 
     def _choose_family(self, X: Matrix) -> AnyFamily:
@@ -1031,7 +1031,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         """Rows to be predicted."""
         check_is_fitted(self)
         if self._schema is not None:
-            X = self._encoded(self._cells(X, reset=False))
+            X = self._encoded(self._cells(X, reset=False), self.decision_.columns)
         else:
             X = canonical(validate_data(self, X, reset=False, **_NUMBERS))
         self._family.require(X, self._names)

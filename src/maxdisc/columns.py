@@ -96,7 +96,7 @@ class Columns:
     name = "mixed"
     translates = False
     #: What ``smoothing="auto"`` chooses among, for all columns alike.
-    smoothings = tuple(Smoothing(a) for a in (0.1, 1.0, 10.0))
+    smoothings = tuple(Smoothing(a) for a in (0.1, 1.0, 10.0, 100.0))
     usual_smoothing = Smoothing(1.0)
 
     def __repr__(self) -> str:
@@ -268,9 +268,12 @@ def chance(block: Block, moments: ClassMoments, smoothing: Smoothing, divergence
     rare = np.flatnonzero((counts > 0) & (counts <= FEW_ROWS))
     if not len(rare):
         return out
-    # Levels of one column that are as frequent are alike.
+    # Levels that are as frequent are alike, in columns of as many levels and as many cells of each class.
+    assert moments.nonzero is not None  # which settled moments have
+    of_columns = np.vstack([np.broadcast_to(moments.cells, moments.sums.shape[1:]), moments.nonzero])
+    alike = np.unique(of_columns[:, block.starts].T, axis=0, return_inverse=True)[1].ravel()
     _, first, which = np.unique(
-        block.group[rare] * (FEW_ROWS + 1) + counts[rare].astype(np.intp),
+        alike[block.group[rare]] * (FEW_ROWS + 1) + counts[rare].astype(np.intp),
         return_index=True,
         return_inverse=True,
     )

@@ -73,6 +73,8 @@ class Cells:
 
     def worded(self, columns: Integers) -> Words:
         """Some columns as categories, shape (N, n): words as they are, numbers as they are written."""
+        if np.array_equal(columns, self.at):
+            return self.words
         out = np.empty((len(self.numbers), len(columns)), dtype=object)
         is_word = self.kinds[columns] == WORD
         out[:, is_word] = self.words[:, np.searchsorted(self.at, columns[is_word])]
@@ -141,15 +143,33 @@ def _library(X: Any) -> str:
 
 def _of_pandas(X: Any, names: npt.ArrayLike | None) -> Cells:
     dtypes = X.dtypes.to_numpy()
-    kind_of = {dtype: _kind_of_letter(dtype.kind) for dtype in set(dtypes)}
-    kinds = np.array([kind_of[dtype] for dtype in dtypes], dtype=np.int8)
+    kinds = np.array([_kind_of_letter(dtype.kind) for dtype in dtypes], dtype=np.int8)
     _require_known(kinds, dtypes, names)
-    plain, others = np.flatnonzero(kinds < WORD), np.flatnonzero(kinds == WORD)
-    values = X.iloc[:, plain].to_numpy(dtype=np.float64, na_value=np.nan)
+    # By the name of the type: to compare such types takes long, as they hold their categories.
+    declared = np.array([type(dtype).__name__ == "CategoricalDtype" for dtype in dtypes], dtype=np.bool_)
+    plain, categories = np.flatnonzero(kinds < WORD), np.flatnonzero(declared)
+    others = np.flatnonzero((kinds == WORD) & ~declared)
+    # Only pandas' own types have a sign for missing cells, and to look for it takes as long as to read.
+    own = not all(issubclass(kind, np.dtype) for kind in set(map(type, dtypes[plain])))
+    values = X.iloc[:, plain].to_numpy(dtype=np.float64, **({"na_value": np.nan} if own else {}))
     objects = X.iloc[:, others].to_numpy(dtype=object)
-    categories = {dtype: str(dtype) == "category" for dtype in set(dtypes[others])}
-    declared = others[np.array([categories[dtype] for dtype in dtypes[others]], dtype=np.bool_)]
-    return _put_together(kinds, values, plain, objects, others, names, declared)
+    cells = _put_together(kinds, values, plain, objects, others, names)
+    if not len(categories):
+        return cells
+    words = np.empty((len(X), len(categories)), dtype=object)
+    known: dict[tuple[Any, ...], Words] = {}
+    for place, (_, series) in enumerate(X.iloc[:, categories].items()):  # pandas keeps them apart
+        held = series.array
+        called = tuple(held.categories.tolist())
+        # Equal ones are written alike, but for 1, 1.0 and True, which are equal, too.
+        key = (*called, *map(type, called))
+        if key not in known:
+            known[key] = _written(held.categories, int(categories[place]), names)
+        # The code of a missing cell is -1, the last.
+        words[:, place] = known[key][held.codes]
+    at = np.concatenate([cells.at, categories])
+    order = np.argsort(at, kind="stable")
+    return Cells(cells.kinds, cells.numbers, np.hstack([cells.words, words])[:, order], at[order])
 
 
 def _of_polars(X: Any, names: npt.ArrayLike | None) -> Cells:
@@ -226,6 +246,17 @@ def _require_known(kinds: Kinds, dtypes: Any, names: npt.ArrayLike | None) -> No
         )
 
 
+def _written(categories: Any, column: int, names: npt.ArrayLike | None) -> Words:
+    """The categories of a column as text, and None after the last."""
+    values = np.full(len(categories) + 1, None, dtype=object)
+    values[:-1] = np.asarray(categories, dtype=object)
+    bits = _bits_of(values[:, None])
+    _require_one_kind(bits.max(axis=0) & _OTHER, values[:, None], bits, np.array([column]), names)
+    unwritten = bits[:, 0] & (_NUMBER | _TRUTH) > 0
+    values[unwritten] = [written_out(value) for value in values[unwritten]]
+    return values
+
+
 def _put_together(
     kinds: Kinds,
     values: Floats,
@@ -233,31 +264,57 @@ def _put_together(
     objects: Words | None,
     others: Integers | None,
     names: npt.ArrayLike | None,
-    declared: Integers | None = None,
 ) -> Cells:
     """Cells from columns of numbers and columns of objects, which may be of numbers too."""
-    kinds, numbers_ = kinds.copy(), np.full((len(values), len(kinds)), np.nan)
-    numbers_[:, plain] = values
+    numbers_ = values
+    if len(plain) < len(kinds):
+        numbers_ = np.full((len(values), len(kinds)), np.nan)
+        in_a_row = len(plain) and plain[-1] - plain[0] == len(plain) - 1
+        numbers_[:, slice(plain[0], plain[-1] + 1) if in_a_row else plain] = values
     if objects is None or others is None or not len(others):
         return Cells(kinds, numbers_, np.empty((len(values), 0), dtype=object), np.empty(0, dtype=np.intp))
-    with np.errstate(invalid="ignore"):  # to compare NaN is enough for numpy to speak up
-        bits = np.asarray(np.frompyfunc(_bits, 1, 1)(objects), dtype=np.int8).reshape(objects.shape)
+    kinds, bits = kinds.copy(), _bits_of(objects)
     held = np.bitwise_or.reduce(bits, axis=0)
-    is_category = np.isin(others, [] if declared is None else declared)
-    _require_one_kind(held, is_category, objects, bits, others, names)
-    words = (held == _TEXT) | is_category
+    _require_one_kind(held, objects, bits, others, names)
+    words = held == _TEXT
     kinds[others] = np.select([words, held == _NUMBER, held == _TRUTH], [WORD, NUMBER, BOOLEAN], EMPTY)
     plain_objects = ~words & (held > 0)
     cells = np.where(bits[:, plain_objects] > 0, objects[:, plain_objects], np.nan)
     numbers_[:, others[plain_objects]] = cells.astype(np.float64)
-    there = bits[:, words] > 0
-    kept = objects[:, words]
-    out = np.full(kept.shape, None, dtype=object)
-    out[there] = kept[there]
-    unwritten = there & (bits[:, words] != _TEXT)
-    if unwritten.any():
-        out[unwritten] = [written_out(value) for value in kept[unwritten]]
+    out = objects if words.all() else objects[:, words]
+    lost = (bits if words.all() else bits[:, words]) == 0
+    if lost.any():
+        out = out.copy()
+        out[lost] = None
     return Cells(kinds, numbers_, out, others[words])
+
+
+def _each(function: Callable[[Any], Any], cells: Words, dtype: Any) -> npt.NDArray[Any]:
+    """What a function says of every cell, which are visited in the order in which they lie in memory."""
+    turned = cells.flags.f_contiguous and not cells.flags.c_contiguous
+    flat = (cells.T if turned else cells).ravel().tolist()
+    out = np.fromiter(map(function, flat), dtype, count=len(flat))
+    return out.reshape(cells.shape[::-1]).T if turned else out.reshape(cells.shape)
+
+
+def _bits_of(objects: Words) -> npt.NDArray[np.int8]:
+    """What each cell is, by its type alone where that tells."""
+    found = set(map(type, objects.ravel(order="K").tolist()))
+    if found <= {str}:
+        return np.full(objects.shape, _TEXT, dtype=np.int8)
+    if found <= _BITS.keys():
+        bits = _each(lambda value: _BITS[type(value)], objects, np.int8)
+        # Of floats, NaN is a missing cell.
+        if float in found:
+            some = bits == _NUMBER
+            held = objects[some]
+            bits[some] = np.where(held == held, _NUMBER, 0)
+        return bits
+    with np.errstate(invalid="ignore"):  # to compare NaN is enough for numpy to speak up
+        return _each(_bits, objects, np.int8)
+
+
+_BITS = {str: _TEXT, bool: _TRUTH, float: _NUMBER, int: _NUMBER, type(None): 0}
 
 
 def _bits(value: Any) -> int:
@@ -273,14 +330,12 @@ def _bits(value: Any) -> int:
 
 def _require_one_kind(
     held: npt.NDArray[np.int8],
-    is_category: Booleans,
     objects: Words,
     bits: npt.NDArray[np.int8],
     at: Integers,
     names: npt.ArrayLike | None,
 ) -> None:
-    single = np.isin(held, [0, _TRUTH, _NUMBER, _TEXT])
-    wrong = ~single & ~(is_category & (held < _OTHER))
+    wrong = ~np.isin(held, [0, _TRUTH, _NUMBER, _TEXT])
     if not wrong.any():
         return
     place = int(np.argmax(wrong))
@@ -336,11 +391,10 @@ class Levels:
     @classmethod
     def of(cls, cells: Words, at: Integers) -> Levels:
         """The levels that cells (N, n) of columns ``at`` (n,) have."""
-        flat = cells.ravel()
-        words = np.array(sorted({word for word in flat if word is not None}), dtype=object)
+        words = np.array(sorted(set(cells.ravel(order="K").tolist()) - {None}), dtype=object)
         known = cls(words, np.empty(0, dtype=np.intp))
         places, columns = known._places(cells), np.broadcast_to(at, cells.shape)
-        there = places >= 0
+        there = places < len(words)
         return cls(words, np.unique(columns[there] * len(words) + places[there]))
 
     @property
@@ -366,21 +420,41 @@ class Levels:
     def indicators(self, cells: Words, at: Integers) -> tuple[Matrix, Booleans]:
         """A sparse (N, E) matrix with a 1 for the level of each cell, and which cells have one never seen."""
         places = self._places(cells)
-        keys = np.where(places >= 0, at * len(self.words) + places, -1)
-        found = np.minimum(np.searchsorted(self.keys, keys), max(len(self.keys) - 1, 0))
-        hit = (places >= 0) & (self.keys[found] == keys) if len(self.keys) else np.zeros(keys.shape, bool)
-        indptr = np.r_[0, np.cumsum(hit.sum(axis=1))]
-        indices = found[hit]
+        found = self._keys_of(places, at)
+        hit = found >= 0
+        if hit.all():
+            indices, indptr = found.ravel(), np.arange(len(cells) + 1) * cells.shape[1]
+        else:
+            indices, indptr = found[hit], np.r_[0, np.cumsum(hit.sum(axis=1))]
         shape = (len(cells), len(self.keys))
         matrix = sp.csr_array((np.ones(len(indices)), indices, indptr), shape=shape)
         matrix.sort_indices()
-        return matrix, ~hit & (cells != None)  # noqa: E711  # elementwise
+        return matrix, ~hit & (places <= len(self.words))
+
+    def _keys_of(self, places: Integers, at: Integers) -> Integers:
+        """Where among the keys those of columns ``at`` with words at ``places`` are; -1 if nowhere."""
+        n_words = len(self.words)
+        if not len(self.keys):
+            return np.full(places.shape, -1, dtype=np.int32)
+        if len(at) * n_words > 4 * places.size:
+            return np.where(places < n_words, self._looked_up(at * n_words + places), -1)
+        # A table of all pairs; what is no level has places in it, too.
+        table = np.full((len(at), n_words + 2), -1, dtype=np.int32)
+        table[:, :n_words] = self._looked_up(at[:, None] * n_words + np.arange(n_words))
+        return table.ravel()[places + np.arange(len(at)) * table.shape[1]]
+
+    def _looked_up(self, keys: Integers) -> Integers:
+        found = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(self.keys[found] == keys, found, -1)
 
     def _places(self, cells: Words) -> Integers:
-        """The place of each cell's word in the list of all; -1 if it has none."""
-        place = {word: at for at, word in enumerate(self.words)}
-        flat = (place.get(word, -1) for word in cells.ravel())
-        return np.fromiter(flat, dtype=np.intp, count=cells.size).reshape(cells.shape)
+        """The place of each cell's word in the list of all W; W for unknown ones, W + 1 for missing cells."""
+        n_words = len(self.words)
+        place = dict(zip([*self.words.tolist(), None], [*range(n_words), n_words + 1], strict=True))
+        try:
+            return _each(place.__getitem__, cells, np.intp)
+        except KeyError:  # rare, and asking for it each time takes half as long again
+            return _each(lambda word: place.get(word, n_words), cells, np.intp)
 
 
 def _found(words: Words, some: Words) -> Integers:

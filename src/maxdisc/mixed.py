@@ -45,6 +45,16 @@ class BlockDecision:
         n_cells = int(np.searchsorted(self.places, size))
         return replace(self, decision=self.decision.first(n_cells), places=self.places[:n_cells])
 
+    def scores(self, X: Any) -> Floats:
+        """What the block adds to each class's score, shape (N, C)."""
+        decision = self.decision
+        if not self.has_levels:
+            return decision.scores(X)
+        # A row has few of many indicators: they are summed as they are, none is looked for.
+        weights = np.zeros((X.shape[1], decision.n_classes))
+        weights[decision.columns] = decision.weights[0].T
+        return np.asarray(X @ weights)
+
     def contributions(self, X: Any) -> tuple[Floats, Integers]:
         """What each of some cells adds to each class's score, (n, C, k), and where among the kept columns."""
         decision = self.decision
@@ -117,7 +127,7 @@ class MixedDecision:
         out = np.tile(self.log_prior, (X.shape[0], 1))
         for part, cells in zip(self.parts, X.parts, strict=True):
             if len(part.places):
-                out += part.decision.scores(cells)
+                out += part.scores(cells)
         return out
 
     def log_base(self, X: Table) -> Floats:

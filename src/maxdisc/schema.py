@@ -77,12 +77,18 @@ class Schema:
             blocks.append(Block(Bernoulli(), self.informative))
         return Columns(blocks, len(self.kinds))
 
-    def table(self, cells: Cells, names: npt.ArrayLike | None = None) -> Table:
-        """The matrices of some rows; raise ``ValueError``, naming the column, if they are of other kinds."""
+    def table(
+        self, cells: Cells, names: npt.ArrayLike | None = None, wanted: Integers | None = None
+    ) -> Table:
+        """The matrices of some rows; raise ``ValueError``, naming the column, if they are of other kinds.
+
+        Levels are looked up for the columns that are wanted, by default for all.
+        """
         self._require_kinds(cells, names)
         parts = [cells.numbers[:, columns] for _, columns in self.families]
         if len(self.categories):
-            parts.append(self.levels.indicators(cells.worded(self.categories), self.categories)[0])
+            at = self.categories if wanted is None else np.intersect1d(self.categories, wanted)
+            parts.append(self.levels.indicators(cells.worded(at), at)[0])
         if len(self.informative):
             parts.append(cells.missing()[:, self.informative].astype(np.float64))
         return Table(parts, len(self.kinds))
