@@ -405,6 +405,16 @@ def test_refined_evidence_is_calibrated_with_unlabelled_rows():
     assert model.evidence_.columns is None
 
 
+def test_soft_labels_prove_nothing():
+    X, y = topics(400, 60)
+    partly, kept = hidden(y, 30)
+    model = MaxDiscClassifier().fit(X, partly)
+    assert model.n_iter_ > 0
+    with pytest.warns(UserWarning, match="give ranking_table the rows"):
+        assert np.isnan(model.ranking_table()["p"]).all()
+    assert not np.isnan(model.ranking_table(X[kept], y[kept], n_permutations=20)["p"]).any()
+
+
 def test_penalty_of_poisson_is_that_of_the_smoothing():
     X, y = topics(100, 30)
     codes = np.unique(y, return_inverse=True)[1]

@@ -1298,8 +1298,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
 
         P-values are of unsmoothed moments. Without rows: exact for Gaussian and exponential features, if they
         are what they are called; corrected for dispersion for counts and presence, see
-        :func:`maxdisc.nulls.p_values`; unknown (NaN) for other families. With rows: by permutation, whatever
-        the distribution, see :func:`maxdisc.permutation.permuted_p_values`.
+        :func:`maxdisc.nulls.p_values`; unknown (NaN) for other families, and where unlabelled rows were given
+        labels by the model. With rows: by permutation, whatever the distribution, see
+        :func:`maxdisc.permutation.permuted_p_values`.
 
         Parameters
         ----------
@@ -1358,6 +1359,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
 
     def _significance(self) -> Significance:
         """P-values as far as moments tell."""
+        if self.n_iter_:
+            # Soft labels were given by the very features that would be found to differ.
+            return Significance.of(np.full(self.n_features_in_, np.nan), self.stability_)
         return Significance.of(moment_p_values(self._family, self.moments_), self.stability_)
 
     def _permuted(self, X: Any, y: Any, sample_weight: Any, n_permutations: int | None) -> Floats:
