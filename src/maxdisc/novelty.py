@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 from maxdisc.matrices import Floats, Integers
 
 #: Of these shares of the held-out rows, something like all rows, or like none, beats the best known class.
-SHARES_UNKNOWN = (0.05, 0.01)
+SHARES_UNKNOWN = (0.05, 0.002)
 #: So many places of the table, closer together where rows are strange.
 MOST_PLACES = 512
 #: Rows that are the same may differ by this, relative to 1 and their size, when they come in other batches.
@@ -28,7 +28,7 @@ class Novelty:
     lies between the classes is not. The second is spread so widely that what is far from everything is most
     likely there. A row is as familiar as its best class is likely, against the other classes and the unknown
     ones: it must be told apart from all of them. How likely the unknown ones are beforehand is set such that
-    they beat the best class of 5 % and of 1 % of the held-out rows. The p-value of a row is the share of
+    they beat the best class of 5 % and of 0.2 % of the held-out rows. The p-value of a row is the share of
     held-out rows that are no more familiar, itself counted.
 
     Parameters
