@@ -976,7 +976,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         check_consistent_length(cells, labels)
         weights = self._checked_labels_and_weights(cells, labels, sample_weight)
         # A selector looks at the frame itself, once, when families are settled.
-        self._frame = X if reset else None
+        if reset:
+            self._frame = X
         return cells, labels, weights
 
     def _cells(self, X: Any, reset: bool) -> Cells:
@@ -990,7 +991,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
 
     def _settle_columns(self, cells: Cells, rows: tuple[Integers, int, Floats] | None) -> Matrix:
         """Give every column its family, and make the matrices."""
-        frame, self._frame = self._frame, None
+        frame = self.__dict__.pop("_frame", None)
         informative = self.missing == "informative"
         given = (self._names, self.family, self.categorical_features, informative)
         self._schema = settled_schema(frame, cells, *given, rows)

@@ -96,10 +96,12 @@ def settled_schema(
     else:
         found.append((Bernoulli(), left[kinds == BOOLEAN]))
         found += chosen_families(cells.numbers, left[kinds == NUMBER], *rows)
-    return _merged(cells, found, informative)
+    return _merged(cells, found, informative, left[kinds == NUMBER] if rows is not None else None)
 
 
-def _merged(cells: Cells, found: list[tuple[Family, Integers]], informative: bool) -> Schema:
+def _merged(
+    cells: Cells, found: list[tuple[Family, Integers]], informative: bool, automatic: Integers | None
+) -> Schema:
     """One block for each family, its columns in order."""
     by_family: dict[Family, list[Integers]] = {}
     for family, at in found:
@@ -107,7 +109,7 @@ def _merged(cells: Cells, found: list[tuple[Family, Integers]], informative: boo
     joined = {family: np.sort(np.concatenate(at)).astype(np.intp) for family, at in by_family.items()}
     categories = joined.pop(Categorical(), np.empty(0, dtype=np.intp))
     families = [(family, at) for family, at in joined.items() if len(at)]
-    return Schema.of(cells, families, categories, informative)
+    return Schema.of(cells, families, categories, informative, automatic)
 
 
 def _picked(selector: Any, X: Any, names: npt.ArrayLike | None, n_columns: int, what: str) -> Booleans:

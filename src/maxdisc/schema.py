@@ -14,6 +14,7 @@ from maxdisc.families import Bernoulli, Categorical, Family
 from maxdisc.frames import EMPTY, WORD, Cells, Kinds, Levels
 from maxdisc.matrices import Floats, Integers, column_name
 from maxdisc.moments import ClassMoments
+from maxdisc.support import Support
 from maxdisc.tables import Table
 
 
@@ -33,6 +34,9 @@ class Schema:
         Of the categories.
     informative : ndarray of shape (m,)
         The columns of which it counts whether they are missing, in order.
+    automatic : ndarray of shape (a,)
+        The columns whose family their values have suggested, in order. What such a family cannot have is no
+        evidence in rows to be predicted, as a category that was never seen.
 
     Examples
     --------
@@ -53,6 +57,7 @@ class Schema:
     categories: Integers
     levels: Levels
     informative: Integers
+    automatic: Integers
 
     @classmethod
     def of(
@@ -61,11 +66,13 @@ class Schema:
         families: Sequence[tuple[Family, Integers]],
         categories: Integers,
         informative: bool = False,
+        automatic: Integers | None = None,
     ) -> Schema:
         """With the levels that some rows have, and the columns that they lack cells of, if that counts."""
         levels = Levels.of(cells.worded(categories), categories)
         lacking = np.flatnonzero(cells.missing().any(axis=0)) if informative else np.empty(0, dtype=np.intp)
-        return cls(cells.kinds, families, categories, levels, lacking)
+        chosen = np.empty(0, dtype=np.intp) if automatic is None else automatic
+        return cls(cells.kinds, families, categories, levels, lacking, chosen)
 
     @cached_property
     def columns(self) -> Columns:
@@ -82,16 +89,25 @@ class Schema:
     ) -> Table:
         """The matrices of some rows; raise ``ValueError``, naming the column, if they are of other kinds.
 
-        Levels are looked up for the columns that are wanted, by default for all.
+        To predict, say which columns are wanted: levels are looked up for these alone, and numbers that an
+        automatic family cannot have are missing.
         """
         self._require_kinds(cells, names)
         parts = [cells.numbers[:, columns] for _, columns in self.families]
+        if wanted is not None and len(self.automatic):
+            parts = [self._possible(*pair, part) for pair, part in zip(self.families, parts, strict=True)]
         if len(self.categories):
             at = self.categories if wanted is None else np.intersect1d(self.categories, wanted)
             parts.append(self.levels.indicators(cells.worded(at), at)[0])
         if len(self.informative):
             parts.append(cells.missing()[:, self.informative].astype(np.float64))
         return Table(parts, len(self.kinds))
+
+    def _possible(self, family: Family, columns: Integers, values: Floats) -> Floats:
+        """Numbers, NaN where an automatic family cannot have them."""
+        chosen = np.isin(columns, self.automatic)
+        inside = family.support.contains(values, family.integral) | ~chosen
+        return values if inside.all() else np.where(inside | np.isinf(values), values, np.nan)
 
     def unseen(self, cells: Cells) -> Integers:
         """How many cells of each column have a level that no row of the fit had, shape (D,)."""
@@ -165,7 +181,9 @@ class Schema:
 def plain_family(schema: Schema) -> Family | None:
     """The one family of all columns, where numbers of one family are all there is; None otherwise."""
     alone = len(schema.families) == 1 and not len(schema.categories) and not len(schema.informative)
-    return schema.families[0][0] if alone else None
+    # What an automatic family cannot have must be known as such.
+    whole = alone and (not len(schema.automatic) or schema.families[0][0].support == Support())
+    return schema.families[0][0] if whole else None
 
 
 def require_numbers_or_gaps(cells: Cells, names: npt.ArrayLike | None) -> None:

@@ -33,6 +33,7 @@ def put_schema(put: Callable[[str, Array], None], schema: Schema) -> None:
     put("schema.categories", schema.categories)
     put("schema.keys", schema.levels.keys)
     put("schema.informative", schema.informative)
+    put("schema.automatic", schema.automatic)
     for place, (_, columns) in enumerate(schema.families):
         put(f"schema.family{place}", columns)
 
@@ -67,9 +68,9 @@ def schema_of(shelf: Shelf, node: Any) -> Schema:
     kinds = shelf.array("schema.kinds", Field("D", np.int64))
     own = replace(shelf, lengths={})
     columns = [own.array(f"schema.family{place}", Field(f"{place}", np.int64)) for place in range(len(node))]
-    categories, keys, informative = (
+    categories, keys, informative, automatic = (
         own.array(f"schema.{name}", Field(name[0], np.int64))
-        for name in ("categories", "keys", "informative")
+        for name in ("categories", "keys", "informative", "automatic")
     )
     words = shelf.strings("schema.words")
     levels = Levels(np.array(words, dtype=object), keys)
@@ -79,16 +80,21 @@ def schema_of(shelf: Shelf, node: Any) -> Schema:
         ((kinds >= 0) & (kinds <= EMPTY)).all()
         and np.array_equal(np.sort(every), np.arange(n_columns))
         and all(len(at) > 0 and _rising(at) for at in columns)
-        and all(_rising(at) for at in (categories, keys, informative))
+        and all(_rising(at) for at in (categories, keys, informative, automatic))
         and all(a < b for a, b in pairwise(words))
         and (len(keys) == 0) == (len(words) == 0)
         and (keys >= 0).all()
         and np.isin(levels.columns, categories).all()
         and np.isin(np.flatnonzero(kinds == WORD), categories).all()
-        and ((informative >= 0) & (informative < n_columns)).all()
+        and all(((at >= 0) & (at < n_columns)).all() for at in (informative, automatic))
     )
     schema = Schema(
-        kinds.astype(np.int8), list(zip(families, columns, strict=True)), categories, levels, informative
+        kinds.astype(np.int8),
+        list(zip(families, columns, strict=True)),
+        categories,
+        levels,
+        informative,
+        automatic,
     )
     if not sound or plain_family(schema) is not None or not len(schema.columns.blocks):
         raise ModelFileError("its columns are not described as columns are.")

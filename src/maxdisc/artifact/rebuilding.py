@@ -215,6 +215,8 @@ class Shelf:
     def estimator(self, step: Step) -> Any:
         """The estimator of a step, fitted."""
         model = _MODELS[step.kind]()
+        if isinstance(model, MaxDiscClassifier):
+            model._schema = None
         if not step.parameters.keys() <= model.get_params(deep=False).keys():
             raise ModelFileError(
                 f"it has parameters that this version does not know: {short(step.parameters)}."
