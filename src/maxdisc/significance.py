@@ -182,7 +182,8 @@ def _of_columns(columns: Columns, found: Sequence[Floats]) -> Floats:
     """The least p-value of a column's cells, times their number; two levels say the same."""
     least, count = np.full(columns.n_columns, np.inf), np.zeros(columns.n_columns)
     for block, p in zip(columns.blocks, found, strict=True):
-        np.minimum.at(least, block.columns, p)
+        with np.errstate(invalid="ignore"):
+            np.minimum.at(least, block.columns, p)
         here = np.bincount(block.columns, minlength=columns.n_columns)
         count += np.where(here == 2, 1, here) if block.has_levels else here
     return np.where(count > 0, np.minimum(least * np.maximum(count, 1), 1.0), 1.0)
