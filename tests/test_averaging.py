@@ -363,7 +363,7 @@ def test_a_saved_average_comes_back_to_the_last_bit(tmp_path, evidence, joint):
     model = averaged(X, y, evidence, joint, random_state=3)
     save(model, tmp_path / "m")
     again = load(tmp_path / "m")
-    assert describe(tmp_path / "m")["format"] == 2
+    assert describe(tmp_path / "m")["format"] == 3
     assert describe(tmp_path / "m")["kind"] == "averaged"
     rows = X.copy()
     rows[::3, 5] = np.nan
