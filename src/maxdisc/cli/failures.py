@@ -10,8 +10,7 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import typer
@@ -38,7 +37,7 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            with warnings.catch_warnings(), _interrupts_kept():
+            with warnings.catch_warnings(), _Interrupts():
                 # A command that has something to say of them takes this over.
                 warnings.showwarning = lambda *_, **__: None
                 result = function(*args, **kwargs)
@@ -52,37 +51,40 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
     return guarded
 
 
-@contextmanager
-def _interrupts_kept() -> Iterator[None]:
-    """Ctrl-C counts wherever it arrives.
+class _Interrupts:
+    """Ctrl-C counts wherever it arrives, while a command runs.
 
     While a kernel is compiled, machine code calls back into Python, and what is raised there goes nowhere:
     numba's compiler would go on. So it is sent again a little later, as often as it takes.
     """
-    before, sent = sys.unraisablehook, list[threading.Timer]()
 
-    def send_again(lost: Any) -> None:
+    def __enter__(self) -> None:
+        self._lock, self._waits, self._over = threading.Lock(), False, False
+        self._before, sys.unraisablehook = sys.unraisablehook, self._lost
+
+    def __exit__(self, *_: object) -> None:
+        sys.unraisablehook = self._before
+        with self._lock:
+            self._over = True
+
+    def _lost(self, lost: Any) -> None:
         if lost.exc_type is not KeyboardInterrupt:
-            before(lost)
-            return
-        sent.append(threading.Timer(0.1, _interrupt))
-        sent[-1].daemon = True
-        sent[-1].start()
+            self._before(lost)
+        elif not self._waits:
+            self._waits = True
+            timer = threading.Timer(0.1, self._send)
+            timer.daemon = True
+            timer.start()
 
-    sys.unraisablehook = send_again
-    try:
-        yield
-    finally:
-        sys.unraisablehook = before
-        for timer in sent:
-            timer.cancel()
-
-
-def _interrupt() -> None:
-    if hasattr(signal, "pthread_kill"):  # what waits for input wakes up
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-    else:
-        _thread.interrupt_main()
+    def _send(self) -> None:
+        with self._lock:
+            self._waits = False
+            if self._over:
+                return
+            if hasattr(signal, "pthread_kill"):  # what waits for input wakes up
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            else:
+                _thread.interrupt_main()
 
 
 def _end(error: BaseException) -> NoReturn:
