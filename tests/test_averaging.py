@@ -128,12 +128,15 @@ def test_a_row_without_cells_has_the_prior_and_a_missing_cell_says_nothing():
     assert len(unseen) > 0
     rows = X[:5].copy()
     rows[:, unseen[0]] = np.nan
-    due = decision.trust * decision.density.scores(X[:5])
+    # Its trust was learnt under the shares of the classes; the prior that is given comes in their place.
+    log_prior, log_shares = decision.log_prior, decision.log_shares
+    under_shares = decision.density.scores(X[:5]) - log_prior + log_shares
+    due = decision.trust * under_shares - log_shares + log_prior
     np.testing.assert_allclose(decision.scores(rows), due)
     rows[:, decision.density.columns[0]] = np.nan
     less = (decision.trust - 1) * (1 - 1 / len(decision.density.columns))
     kept = decision.density.marginal(np.arange(1, len(decision.density.columns)))
-    due = (1 + less) * decision.log_prior + decision.trust * (kept.scores(X[:5]) - kept.log_prior)
+    due = log_prior + less * log_shares + decision.trust * (kept.scores(X[:5]) - kept.log_prior)
     np.testing.assert_allclose(decision.scores(rows), due)
 
 
