@@ -13,6 +13,7 @@ from sklearn.utils import _safe_indexing
 
 from maxdisc.curves import density_curves
 from maxdisc.fitted import FittedModel
+from maxdisc.frames import is_frame
 from maxdisc.matrices import Booleans, Floats, Integers, Matrix
 from maxdisc.measures import class_scores, confusion_counts, reliability_bins, wilson_interval
 from maxdisc.odds import log_odds
@@ -299,7 +300,7 @@ def _mistakes(fitted: FittedModel, judged: _Judged) -> list[Mistake]:
 
 
 def _mistake(fitted: FittedModel, judged: _Judged, row: int) -> Mistake:
-    document = _safe_indexing(judged.raw, row) if getattr(judged.raw, "ndim", 1) == 1 else None
+    document = _safe_indexing(judged.raw, row) if _are_documents(judged.raw) else None
     return Mistake(
         row=row,
         excerpt=document[:EXCERPT] if isinstance(document, str) else None,
@@ -327,3 +328,8 @@ def _evidence(fitted: FittedModel, judged: _Judged, row: int) -> Weighed | None:
     return Weighed(
         odds.second, odds.total, odds.prior, odds.others, odds.n_others, odds.features, values, odds.odds
     )
+
+
+def _are_documents(raw: Any) -> bool:
+    """Whether rows are texts; tables of Arrow do not say how many axes they have."""
+    return not is_frame(raw) and getattr(raw, "ndim", 1) == 1
