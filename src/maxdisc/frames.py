@@ -186,10 +186,15 @@ def _of_polars(X: Any, names: npt.ArrayLike | None) -> Cells:
     _require_known(kinds, dtypes, names)
     plain, others = np.flatnonzero(kinds < WORD), np.flatnonzero(kinds == WORD)
     columns = np.array(X.columns, dtype=object)
-    values = X.select(columns[plain].tolist()).cast(polars.Float64).to_numpy()
-    held = [name for name in columns[others].tolist() if X.schema[name] != polars.Object]
-    objects = X.select(columns[others].tolist()).cast(dict.fromkeys(held, polars.String)).to_numpy()
-    return _put_together(kinds, values.reshape(len(X), -1), plain, objects.astype(object), others, names)
+    values, objects = np.empty((len(X), 0)), np.empty((len(X), 0), dtype=object)
+    if len(plain):  # a frame of no columns has no rows
+        values = X.select(columns[plain].tolist()).cast(polars.Float64).to_numpy()
+    if len(others):
+        held = [name for name in columns[others].tolist() if X.schema[name] != polars.Object]
+        objects = X.select(columns[others].tolist()).cast(dict.fromkeys(held, polars.String)).to_numpy()
+    return _put_together(
+        kinds, values.reshape(len(X), len(plain)), plain, objects.astype(object), others, names
+    )
 
 
 def _of_arrow(X: Any, names: npt.ArrayLike | None) -> Cells:
