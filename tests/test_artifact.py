@@ -192,8 +192,8 @@ def test_settings_at_fit_count_not_those_set_since(tmp_path):
     again = saved(model, tmp_path / "m")
     assert again.get_params()["divergence"] == "kl"
     same(again.scores_, model.scores_)
-    assert again._settings[1] is js_gm
-    same(again._settings[0], np.array([0.2, 0.3, 0.5]))
+    assert again._learnt.divergence is js_gm
+    same(again._learnt.prior, np.array([0.2, 0.3, 0.5]))
 
 
 def test_every_array_of_a_model_is_stored_as_it_lies_in_memory():
@@ -567,10 +567,12 @@ SINCE_2 = {
     "redundancy", "discriminative-table", "discriminative-text", "joint-shared", "joint-per-class", "numeric",
     "averaged-refined", "averaged-per-class", "weighed-refined", "weighed-scaled",
 }  # fmt: skip
+SINCE_3 = {"mixed-table", "mixed-without-moments", "few-labels", "novelty"}
 
 
 def test_there_are_files_of_earlier_versions():
-    assert {path.stem for path in FIXTURES} >= {"text", "table", "presence", "without-moments"} | SINCE_2
+    first = {"text", "table", "presence", "without-moments"}
+    assert {path.stem for path in FIXTURES} >= first | SINCE_2 | SINCE_3
 
 
 def test_a_file_is_written_for_the_oldest_version_that_can_read_it(tmp_path):
@@ -605,12 +607,14 @@ def test_files_of_earlier_versions_predict_as_they_did(path):
     stored = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     model = load(path)
     X = stored["X"]
-    if isinstance(X, dict):
+    if path.stem.startswith("mixed"):
+        X = pd.DataFrame(X)
+    elif isinstance(X, dict):
         X = pd.DataFrame({name: np.array(column, dtype=float) for name, column in X.items()})
     elif path.stem.startswith("averaged"):
         X = np.array(X, dtype=float)  # None is a missing cell
     assert model.predict(X).tolist() == stored["predicted"]
-    assert describe(path)["format"] == (2 if path.stem in SINCE_2 else 1)
+    assert describe(path)["format"] == (3 if path.stem in SINCE_3 else 2 if path.stem in SINCE_2 else 1)
     if "log_proba" in stored:
         np.testing.assert_allclose(model.predict_log_proba(X), stored["log_proba"], rtol=1e-12)
         return
@@ -618,8 +622,16 @@ def test_files_of_earlier_versions_predict_as_they_did(path):
     np.testing.assert_allclose(
         classifier_of(model).predict_joint_log_proba(rows), stored["joint_log_proba"], rtol=1e-12
     )
-    if path.stem != "without-moments" and path.stem.split("-")[0] not in ("redundancy", "joint", "averaged"):
+    if "novelty" in stored:
+        np.testing.assert_allclose(model.novelty(X), stored["novelty"], rtol=1e-12)
+    assert [classifier_of(model).n_iter_, classifier_of(model).unlabelled_weight_] == stored.get(
+        "unlabelled", [0, 0.0]
+    )
+    alone = path.stem.split("-")[0] not in ("redundancy", "joint", "averaged")
+    if alone and not path.stem.endswith("without-moments"):
+        before = classifier_of(model).moments_.weight.sum()
         classifier_of(model).partial_fit(rows, model.predict(X))
+        assert classifier_of(model).moments_.weight.sum() == pytest.approx(before + len(stored["predicted"]))
 
 
 plain = st.recursive(

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from maxdisc import MaxDiscClassifier
 from maxdisc.frames import BOOLEAN, EMPTY, NUMBER, WORD, Levels, cells_of, is_frame, written_out
 
 
@@ -123,3 +124,41 @@ def test_what_is_no_text_is_written_out():
         "0.5",
         "0",
     ]
+
+
+@pytest.mark.parametrize("dtype", ["string", "category"])
+def test_words_are_the_same_in_whatever_type_pandas_keeps_them(dtype):
+    rng = np.random.default_rng(5)
+    y = np.arange(60) % 2
+    words = np.array(["red", "green", "blue", None], dtype=object)[rng.integers(0, 4, (60, 3))]
+    words[:, 0] = np.where(y == 1, "up", words[:, 0])
+    frame = pd.DataFrame(words, columns=["a", "b", "c"]).assign(x=rng.normal(y))
+    other = frame.astype(dict.fromkeys("abc", dtype))
+    np.testing.assert_array_equal(cells_of(other).words, cells_of(frame).words)
+    model = MaxDiscClassifier(evidence="raw").fit(frame, y)
+    again = MaxDiscClassifier(evidence="raw").fit(other, y)
+    np.testing.assert_array_equal(again._schema.levels.keys, model._schema.levels.keys)
+    new = frame.assign(b="violet")
+    expected = model.predict_joint_log_proba(new)
+    np.testing.assert_array_equal(again.predict_joint_log_proba(new.astype(dict.fromkeys("abc", dtype))), expected)
+    np.testing.assert_array_equal(again.unseen_categories(new), [0, 60, 0, 0])
+
+
+@pytest.mark.parametrize("to", [lambda f: f, pl.DataFrame, pa.Table.from_pandas])
+def test_words_of_columns_that_are_not_wanted_are_not_read(to):
+    frame = pd.DataFrame({"a": ["x", "y"], "b": [1.5, 2.5], "c": ["p", None], "d": ["r", "s"]})
+    cells = cells_of(to(frame), wanted=np.array([1, 2]))
+    assert cells.at.tolist() == [2]
+    assert cells.words.tolist() == [["p"], [None]]
+    np.testing.assert_array_equal(cells.numbers[:, 1], [1.5, 2.5])
+
+
+def test_what_is_in_a_column_that_the_model_does_not_keep_does_not_matter():
+    y = np.arange(40) % 2
+    frame = pd.DataFrame({"a": np.where(y == 1, "up", "down"), "b": list("pqrs") * 10})
+    model = MaxDiscClassifier(n_features=1, evidence="raw", smoothing=1.0).fit(frame, y)
+    assert model.get_support().tolist() == [True, False]
+    mixed = frame.assign(b=[1, "p"] * 20)
+    np.testing.assert_array_equal(model.predict(mixed), model.predict(frame))
+    with pytest.raises(ValueError, match="column 'a' mixes numbers such as 1 and text such as 'p'"):
+        model.predict(frame.assign(a=[1, "p"] * 20))

@@ -606,3 +606,11 @@ def test_reports_tables_and_reasons_take_a_joint_model():
         parts = model.explain(X[:3]).contributions
         gaps = parts[:, 0] - parts[:, 1]
         np.testing.assert_allclose([abs(r[0].log_odds) for r in reasons], np.abs(gaps).max(axis=1))
+
+
+def test_a_fitted_joint_model_can_be_looked_through():
+    """Completion and converters ask for every attribute; scikit-learn's dir() tries each."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 3)), np.arange(30) % 2
+    for evidence in ("raw", "calibrated"):
+        assert "decision_" in dir(MaxDiscClassifier(structure="joint", evidence=evidence, cv=3).fit(X, y))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from pathlib import Path
 
@@ -16,6 +17,7 @@ SOURCE = Path(maxdisc.__file__).parent
 LAYERS = {
     "matrices": 0,
     "plain_frame": 0,
+    "notices": 0,
     "wording": 0,
     "measures": 0,
     "kernels": 0,
@@ -60,11 +62,21 @@ LAYERS = {
     "averaged_folds": 5,
     "explain": 5,
     "significance": 5,
+    "markers": 5,
     "unlabelled": 5,
+    "table_totals": 5,
     "parameters": 6,
     "scaling": 6,
     "search": 6,
     "folds": 6,
+    "settings": 6,
+    "learnt": 6,
+    "joint_learning": 6,
+    "learning": 6,
+    "soft_learning": 6,
+    "reading": 6,
+    "drawing": 6,
+    "trust": 6,
     "classifier": 6,
     "column_families": 6,
     "discriminative": 6,
@@ -74,6 +86,8 @@ LAYERS = {
     "checkpoints": 7,
     "streams": 7,
     "fitted": 7,
+    "matching": 7,
+    "remembered": 7,
     "ranking": 7,
     "odds": 7,
     "curves": 7,
@@ -81,7 +95,9 @@ LAYERS = {
     "datasets": 8,
     "plots": 8,
     "report": 8,
+    "serve": 8,
     "sources": 8,
+    "loaded": 8,
     "testing": 8,
     "demo": 9,
     "cli": 9,
@@ -112,16 +128,31 @@ PEERS = {
     "vocabulary": {"words"},
     "evidence": {"selection"},
     "averaging": {"joint"},
-    "classifier": {"column_families", "folds", "parameters"},
+    "settings": {"column_families", "parameters"},
+    "learnt": {"parameters", "settings"},
+    "joint_learning": {"learnt", "settings"},
+    "learning": {"joint_learning", "learnt", "settings"},
+    "soft_learning": {"learning", "learnt", "settings"},
+    "reading": {"folds", "learning", "learnt", "parameters", "settings"},
+    "drawing": {"learnt"},
+    "trust": {"learnt"},
+    "classifier": {
+        *("drawing", "folds", "learning", "learnt", "parameters", "reading", "settings", "soft_learning"),
+        "trust",
+    },
     "discriminative": {"parameters"},
     "sparse_folds": {"selection"},
     "joint_folds": {"selection"},
     "averaged_folds": {"joint_folds", "selection"},
-    "unlabelled": {"selection"},
+    "unlabelled": {"evidence", "selection"},
+    "markers": {"significance"},
+    "matching": {"fitted"},
     "ranking": {"fitted"},
     "odds": {"fitted"},
     "curves": {"fitted"},
     "report": {"plots"},
+    "loaded": {"sources"},
+    "serve": {"loaded", "report", "sources"},
     "scaling": {"parameters"},
     "search": {"classifier", "parameters", "scaling", "text"},
     "text": {"parameters", "scaling"},
@@ -140,8 +171,22 @@ OPTIONAL: dict[str, set[str]] = {
     "kernels": {"llvmlite", "numba"},
     "artifact": {"safetensors"},
     "plots": {"matplotlib"},
-    "sources": {"pyarrow"},
-    "adapters": {"dask", "distributed", "pandas", "py4j", "pyarrow", "pyspark"},
+    "sources": {"anndata", "h5py", "pyarrow"},
+    "adapters": {
+        *(
+            "anndata",
+            "dask",
+            "distributed",
+            "h5py",
+            "onnx",
+            "pandas",
+            "py4j",
+            "pyarrow",
+            "pyspark",
+            "skl2onnx",
+        ),
+    },
+    "serve": {"fastapi", "h11", "pydantic", "starlette", "uvicorn"},
     "cli": {"rich", "typer"},
 }
 
@@ -213,3 +258,10 @@ def test_the_rule_can_fail(tmp_path):
     bad = tmp_path / "bad.py"
     bad.write_text("from maxdisc import MaxDiscClassifier\nimport torch.nn\nfrom maxdisc.rows import Rows\n")
     assert sorted(imports(bad), key=str) == [("maxdisc", "classifier"), ("maxdisc", "rows"), ("torch", "nn")]
+
+
+def test_contributors_are_shown_the_same_layers():
+    page = (Path(__file__).resolve().parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| ([^|]+) \|", page, re.MULTILINE)
+    shown = {module: int(layer) for layer, modules_ in rows for module in re.findall(r"`(\w+)`", modules_)}
+    assert shown == {module: layer for module, layer in LAYERS.items() if module != "__main__"}

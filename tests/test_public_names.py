@@ -16,7 +16,9 @@ PUBLIC = {
     "maxdisc": [
         "DiscriminativeMaxEnt", "MaxDiscClassifier", "MaxDiscSearchCV", "ModelFileError", "load", "save",
     ],
+    "maxdisc.adapters.anndata": ["annotate", "fit", "rank_genes"],
     "maxdisc.adapters.labelled": ["Labelled", "fit_labelled"],
+    "maxdisc.adapters.onnx": ["to_onnx"],
     "maxdisc.adapters.spark": ["SparkMaxDiscClassifier", "SparkMaxDiscClassifierModel"],
     "maxdisc.artifact": ["describe", "from_bytes", "to_bytes"],
     "maxdisc.writing": ["atomic_write"],
@@ -52,7 +54,9 @@ PUBLIC = {
     "maxdisc.explain": ["Explanation"],
     "maxdisc.fitted": ["FittedModel"],
     "maxdisc.ranking": ["RankingTable"],
-    "maxdisc.odds": ["LogOdds"],
+    "maxdisc.odds": ["LogOdds", "feature_odds"],
+    "maxdisc.markers": ["ClassSums", "Markers"],
+    "maxdisc.matching": ["MatchedColumns"],
     "maxdisc.curves": ["DensityCurves"],
     "maxdisc.measures": ["wilson_interval", "reliability_bins", "confusion_counts", "class_scores"],
     "maxdisc.wording": ["visible", "shortened", "counted", "listed"],
@@ -62,7 +66,11 @@ PUBLIC = {
     "maxdisc.plots.inline": ["inline_svg"],
     "maxdisc.report": ["Report", "evaluate"],
     "maxdisc.datasets": ["load_docstrings"],
-    "maxdisc.sources": ["Batch", "Dataset", "guess_roles", "joined", "matching", "nearest", "open_sink"],
+    "maxdisc.serve": ["Limits", "Service", "create_app"],
+    "maxdisc.loaded": ["Taker"],
+    "maxdisc.sources": [
+        "Batch", "Dataset", "guess_roles", "joined", "matching", "nearest", "open_sink", "table_of",
+    ],
     "maxdisc.testing": ["check_family", "check_divergence", "check_moments", "check_rows", "random_data"],
 }  # fmt: skip
 

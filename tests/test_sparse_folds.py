@@ -80,6 +80,18 @@ def test_paths_are_those_of_the_general_way(problem, smoothing, chosen):
     np.testing.assert_allclose(path.log_loss, expected.log_loss, rtol=rtol, atol=1e-9)
 
 
+@given(problems())
+@settings(max_examples=50)
+def test_moments_of_all_rows_are_those_of_one_pass_over_them(problem):
+    family, rows, prior, plans = problem
+    found = SparseFoldModels(rows, family, prior, plans).total()
+    expected = rows.moments(family)[0]
+    for name in ("weight", "sums", "nonzero", "squares", "squared"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-12, err_msg=name)
+    assert found.origin is None
+    assert found.observed is None
+
+
 @given(st.integers(0, 40), st.integers(1, 12), st.integers(1, 3), st.sampled_from([np.int32, np.int64]))
 def test_columns_are_those_of_scipy(n_rows, n_features, threads, index):
     X = sp.random_array((n_rows, n_features), density=0.3, rng=np.random.default_rng(n_rows), format="csr")

@@ -474,3 +474,22 @@ def test_totals_of_parts_make_the_same_vocabulary(options, cuts):
     fixed = TermFrequencyVectorizer(vocabulary=whole.terms_[::3].tolist())
     again = clone(fixed).fit_totals(reduce(add, totals))
     assert again.mean_length_ == fixed.fit(documents).mean_length_
+
+
+@given(
+    st.text(alphabet="aAbß İΣσς😀_-'\n0é", max_size=40),
+    st.sampled_from([(1, 1), (1, 2), (2, 3)]),
+    st.sampled_from([r"(?u)\b\w\w+\b", r"\w+", r"(\w)\w*", r"[a-z]+|(é)"]),
+    st.booleans(),
+)
+def test_spans_are_where_the_terms_are(document, ngram_range, pattern, lowercase):
+    rule = WordRule(pattern, lowercase, frozenset({"ab"}), ngram_range)
+    spans = rule.spans(document)
+    assert [term for term, _, _ in spans] == rule.terms(document)
+    for term, start, end in spans:
+        assert 0 <= start <= end <= len(document)
+        # Of "İ" a word may take half: its lower case is two characters, and the second is none of a word.
+        if ngram_range == (1, 1) and "(" not in pattern.removeprefix("(?u)") and "İ" not in document:
+            cut = document[start:end]
+            # The lower case of a letter may depend on its neighbours, as that of Σ does.
+            assert term == cut or term.upper() == cut.lower().upper()

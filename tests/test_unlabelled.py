@@ -24,7 +24,7 @@ from maxdisc.folds import plans_beside
 from maxdisc.parameters import sorted_out
 from maxdisc.rows import ALWAYS_TRAINING, LEFT_OUT, ArrayRows
 from maxdisc.smoothing import Smoothing
-from maxdisc.unlabelled import Penalties, Penalty, UnlabelledRows, expectation_maximisation
+from maxdisc.unlabelled import Held, Penalties, Penalty, UnlabelledRows, expectation_maximisation
 
 
 def drawn(family, rng, n_classes, shape):
@@ -219,6 +219,49 @@ def test_rows_that_do_not_help_are_ignored_to_the_last_bit(evidence):
     assert (both.predict_joint_log_proba(X) == alone.predict_joint_log_proba(X)).all()
 
 
+def held(losses, weights=None):
+    weights = np.ones(len(losses)) if weights is None else np.asarray(weights, dtype=float)
+    losses = np.asarray(losses, dtype=float)
+    return Held(float(weights @ losses / weights.sum()), losses, weights)
+
+
+@given(seed=st.integers(0, 10**6), n=st.integers(2, 60), size=st.floats(0.01, 1e6))
+def test_no_single_row_decides(seed, n, size):
+    losses = np.random.default_rng(seed).gamma(1.0, size=n)
+    worse = losses.copy()
+    worse[seed % n] += size
+    assert held(losses).ahead_of(held(worse)) == pytest.approx(1.0, rel=1e-6)
+    assert not held(losses).beats(held(worse))
+
+
+def test_rows_that_agree_do():
+    losses, noise = np.full(40, 0.3), np.tile([0.02, -0.02], 20)
+    assert held(losses).beats(held(losses + 0.1 + noise))
+    assert not held(losses + 0.1 + noise).beats(held(losses))
+    assert not held(losses + 0.1 * np.tile([1, -1], 20)).beats(held(losses))
+    # A row of weight 2 counts twice, one of weight 0 not at all.
+    one, other = held([0.1, 0.2, 9.0], [2, 1, 0]), held([0.2, 0.4, 0.0], [2, 1, 0])
+    assert one.beats(other)
+    # What was judged on other rows is not compared.
+    assert not held(losses[:30]).beats(held(losses + 1))
+
+
+def test_losses_of_rows_have_not_seen_their_labels():
+    X, y = load_wine(return_X_y=True)
+    model = MaxDiscClassifier().fit(X, y)
+    by_row = model.evidence_.by_row
+    assert len(by_row.losses) == len(y)
+    assert by_row.losses.mean() == pytest.approx(model.evidence_.log_loss)
+
+
+def test_models_of_all_kinds_of_rows_agree_in_the_order_of_held_out_rows():
+    X, y = topics(200, 40)
+    weights = np.random.default_rng(5).uniform(0.5, 2.0, size=200)
+    one, other = (MaxDiscClassifier("poisson", smoothing=1.0).fit(Z, y, weights) for Z in (X, X.toarray()))
+    np.testing.assert_array_equal(one.evidence_.by_row.weights, other.evidence_.by_row.weights)
+    np.testing.assert_allclose(one.evidence_.by_row.losses, other.evidence_.by_row.losses, atol=1e-4)
+
+
 def test_never_worse_than_ignoring_them_by_more_than_noise():
     gains = []
     for data, n_known in ((load_wine, 20), (load_digits, 80)):
@@ -369,8 +412,8 @@ def test_batches_and_sources_of_rows_are_labelled():
 
 
 def test_a_model_is_saved_with_what_it_knows_of_unlabelled_rows(tmp_path):
-    X, y = topics(400, 60)
-    words = np.where(np.equal(hidden(y, 30)[0], None), "?", y)
+    X, y = topics(400, 100)
+    words = np.where(np.equal(hidden(y, 40)[0], None), "?", y)
     model = MaxDiscClassifier(unlabelled="?").fit(X, words)
     assert model.n_iter_ > 0
     assert "?" not in model.classes_
@@ -390,24 +433,24 @@ def test_a_model_is_saved_with_what_it_knows_of_unlabelled_rows(tmp_path):
 
 
 def test_labels_that_still_change_are_said(monkeypatch):
-    X, y = topics(400, 60)
+    X, y = topics(400, 100)
     monkeypatch.setattr(unlabelled_module, "MOST_STEPS", 1)
     monkeypatch.setattr(unlabelled_module.expectation_maximisation, "__defaults__", (None, 0.0, 1))
     monkeypatch.setattr(unlabelled_module, "LEAST_CHANGE", 0.0)
     with pytest.warns(ConvergenceWarning, match="still changed after 1 steps"):
-        MaxDiscClassifier().fit(X, hidden(y, 30)[0])
+        MaxDiscClassifier().fit(X, hidden(y, 40)[0])
 
 
 def test_refined_evidence_is_calibrated_with_unlabelled_rows():
-    X, y = topics(400, 60)
+    X, y = topics(400, 100)
     with pytest.warns(UserWarning, match="it is calibrated"):
-        model = MaxDiscClassifier(evidence="refined").fit(X, hidden(y, 30)[0])
+        model = MaxDiscClassifier(evidence="refined").fit(X, hidden(y, 40)[0])
     assert model.evidence_.columns is None
 
 
 def test_soft_labels_prove_nothing():
-    X, y = topics(400, 60)
-    partly, kept = hidden(y, 30)
+    X, y = topics(400, 100)
+    partly, kept = hidden(y, 40)
     model = MaxDiscClassifier().fit(X, partly)
     assert model.n_iter_ > 0
     with pytest.warns(UserWarning, match="give ranking_table the rows"):

@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from maxdisc.families import Bernoulli, Categorical, Family, find_family
 from maxdisc.family_choice import chosen_families, families_of_types
-from maxdisc.frames import BOOLEAN, NUMBER, WORD, Cells, is_frame
+from maxdisc.frames import BOOLEAN, NUMBER, WORD, Cells, Kinds, is_frame
 from maxdisc.matrices import Booleans, Floats, Integers, column_name, is_sparse
-from maxdisc.schema import Schema, require_numbers_or_gaps
+from maxdisc.schema import Schema, require_finite, require_some_cells
+from maxdisc.table_totals import TableTotals
 
 
 def is_categorical(family: Any) -> bool:
@@ -25,9 +26,16 @@ def takes_columns(X: Any, family: Any, categorical_features: Any, missing: str) 
     """Whether columns are told apart: in frames unless one family is given, and wherever one asks for it."""
     if is_sparse(X):
         return False
-    asked = isinstance(family, Mapping) or is_categorical(family) or categorical_features is not None
+    told_apart = takes_columns_of_frames(family, categorical_features, missing)
     automatic = isinstance(family, str) and family == "auto"
-    return asked or missing == "informative" or (automatic and is_frame(X))
+    asked = categorical_features is not None or missing == "informative"
+    return told_apart and (is_frame(X) or asked or not automatic)
+
+
+def takes_columns_of_frames(family: Any, categorical_features: Any, missing: str) -> bool:
+    """Whether the columns of a frame are told apart: unless one family is given, or where one asks for it."""
+    named = isinstance(family, Mapping) or is_categorical(family) or categorical_features is not None
+    return named or missing == "informative" or (isinstance(family, str) and family == "auto")
 
 
 def require_families(family: Any) -> None:
@@ -68,10 +76,58 @@ def settled_schema(
     Schema
         Of the columns.
     """
-    n_columns = len(cells.kinds)
-    categories = _picked(categorical_features, X, names, n_columns, "categorical_features")
     if rows is not None:
-        require_numbers_or_gaps(cells, names)
+        require_finite(cells, names)
+        require_some_cells(np.asarray(cells.missing().all(axis=0)), names)
+    found, left = _asked(X, cells.kinds, names, family, categorical_features)
+    numbers_ = left[cells.kinds[left] == NUMBER]
+    if rows is None:
+        # Of numbers, types say no more than that they are numbers.
+        found += [(one, np.intersect1d(at, left)) for one, at in families_of_types(cells)]
+    else:
+        found.append((Bernoulli(), left[cells.kinds[left] == BOOLEAN]))
+        found += chosen_families(cells.numbers, numbers_, *rows)
+    families, categories = _merged(found)
+    return Schema.of(cells, families, categories, informative, numbers_ if rows is not None else None)
+
+
+def schema_of_totals(
+    totals: TableTotals,
+    family: Any,
+    categorical_features: Any,
+    informative: bool,
+    classes: npt.NDArray[np.generic],
+) -> Schema:
+    """The families of all columns, as sums over all rows and a sample of them say.
+
+    Parameters
+    ----------
+    totals : TableTotals
+        Of all rows.
+    family, categorical_features, informative
+        As for :func:`settled_schema`; functions of a frame have none to look at.
+    classes : ndarray of shape (C,)
+        The labels, sorted.
+    """
+    names, kinds = totals.names, totals.kinds
+    require_some_cells((kinds != WORD) & (totals.count == 0), names)
+    found, left = _asked(None, kinds, names, family, categorical_features)
+    found.append((Bernoulli(), left[kinds[left] == BOOLEAN]))
+    numbers_ = left[kinds[left] == NUMBER]
+    codes = np.searchsorted(classes, np.asarray(totals.labels))
+    rows = (codes, len(classes), totals.weights)
+    found += chosen_families(totals.numbers, numbers_, *rows, totals.values(numbers_))
+    families, categories = _merged(found)
+    lacking = np.flatnonzero(totals.lacking) if informative else np.empty(0, dtype=np.intp)
+    return Schema(kinds, families, categories, totals.levels_of(categories), lacking, numbers_)
+
+
+def _asked(
+    X: Any, kinds: Kinds, names: npt.ArrayLike | None, family: Any, categorical_features: Any
+) -> tuple[list[tuple[Family, Integers]], Integers]:
+    """The families that were asked for, categories of text included, and the columns that are left."""
+    n_columns = len(kinds)
+    categories = _picked(categorical_features, X, names, n_columns, "categorical_features")
     asked: list[tuple[Any, Booleans]] = [(Categorical(), categories)]
     settled = categories.copy()
     pairs = family.items() if isinstance(family, Mapping) else [(slice(None), family)]
@@ -80,36 +136,23 @@ def settled_schema(
         if not (isinstance(one, str) and one == "auto"):
             asked.append((Categorical() if is_categorical(one) else find_family(one), some))
             settled |= some
-    words = cells.kinds == WORD
+    words = kinds == WORD
     asked.append((Categorical(), words & ~settled))
     for one, some in asked:
         if not is_categorical(one) and (some & words).any():
             where = column_name(int(np.argmax(some & words)), names)
             raise ValueError(f"{where} holds text: its family is 'categorical', not {one.name!r}.")
-    settled |= words
-    found: list[tuple[Family, Integers]] = [(one, np.flatnonzero(some)) for one, some in asked]
-    left = np.flatnonzero(~settled)
-    kinds = cells.kinds[left]
-    if rows is None:
-        # Of numbers, types say no more than that they are numbers.
-        found += [(one, np.intersect1d(at, left)) for one, at in families_of_types(cells)]
-    else:
-        found.append((Bernoulli(), left[kinds == BOOLEAN]))
-        found += chosen_families(cells.numbers, left[kinds == NUMBER], *rows)
-    return _merged(cells, found, informative, left[kinds == NUMBER] if rows is not None else None)
+    return [(one, np.flatnonzero(some)) for one, some in asked], np.flatnonzero(~(settled | words))
 
 
-def _merged(
-    cells: Cells, found: list[tuple[Family, Integers]], informative: bool, automatic: Integers | None
-) -> Schema:
-    """One block for each family, its columns in order."""
+def _merged(found: list[tuple[Family, Integers]]) -> tuple[list[tuple[Family, Integers]], Integers]:
+    """Each family once, its columns in order; and the columns that are categories."""
     by_family: dict[Family, list[Integers]] = {}
     for family, at in found:
         by_family.setdefault(family, []).append(at)
     joined = {family: np.sort(np.concatenate(at)).astype(np.intp) for family, at in by_family.items()}
     categories = joined.pop(Categorical(), np.empty(0, dtype=np.intp))
-    families = [(family, at) for family, at in joined.items() if len(at)]
-    return Schema.of(cells, families, categories, informative, automatic)
+    return [(family, at) for family, at in joined.items() if len(at)], categories
 
 
 def _picked(selector: Any, X: Any, names: npt.ArrayLike | None, n_columns: int, what: str) -> Booleans:
@@ -121,6 +164,8 @@ def _picked(selector: Any, X: Any, names: npt.ArrayLike | None, n_columns: int, 
         out[selector] = True
         return out
     if callable(selector):
+        if X is None:
+            raise ValueError(f"{what} is a function of a frame, and rows in batches have none: name columns.")
         selector = selector(X)
     if isinstance(selector, str | numbers.Integral) or not isinstance(selector, Collection | np.ndarray):
         selector = [selector]

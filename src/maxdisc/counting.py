@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -189,14 +188,19 @@ def _compiled_sums(
 
     sums = np.zeros((len(planes), members.n_groups, X.shape[1]))
     nonzero, squared = np.zeros((2, members.n_groups // n_classes, X.shape[1]))
-    work: list[tuple[Any, ...]] = [(group_sums, p, 1, out) for p, out in zip(planes, sums, strict=True)]
-    tasks = [
-        partial(sum_up, m.indptr, m.indices, m.data, members.rows, members.weights, starts, *some, *into)
-        for sum_up, m, coarser, *into in [*work, (group_spreads, X, n_classes, nonzero, squared)]
-        for starts, ranges in [_shared_out(m, members, coarser)]
+    tasks: list[tuple[Any, ...]] = [
+        (group_sums, *_cells_of(plane, members), starts, *some, out)
+        for starts, ranges in [_shared_out(X, members)]
+        for plane, out in zip(planes, sums, strict=True)
         for some in ranges
     ]
-    in_threads(lambda task: task(), tasks)
+    starts, ranges = _shared_out(X, members, n_classes)
+    tasks += [
+        (group_spreads, *_cells_of(X, members), starts, *some, nonzero, squared, both)
+        for some, both in zip(ranges, np.empty((len(ranges), 2 * X.shape[1])), strict=True)
+    ]
+    # What takes longest, and cannot be shared out, goes first.
+    in_threads(lambda task: task[0](*task[1:]), tasks[::-1])
     return sums, nonzero, squared if len(planes) == 1 else None
 
 
@@ -208,13 +212,22 @@ def _sparse_powers(statistics: Statistics, X: Matrix, members: Membership) -> tu
 
         sums = np.empty((2, members.n_groups, X.shape[1]))
         starts, ranges = _shared_out(X, members)
-        given = (X.indptr, X.indices, X.data, members.rows, members.weights, starts)
-        cancel = in_threads(lambda r: group_powers(*given, r[0], r[1], sums[0], sums[1], CANCELS), ranges)
+        given = (*_cells_of(X, members), starts)
+        tasks: list[tuple[Any, ...]] = [
+            (*given, *some, sums[0], sums[1], CANCELS, both)
+            for some, both in zip(ranges, np.empty((len(ranges), 2 * X.shape[1])), strict=True)
+        ]
+        cancel = in_threads(lambda task: group_powers(*task), tasks)
         return sums, _centre_where_it_cancels(X, members, sums) if any(cancel) else None
     X = X.astype(np.float64, copy=False)
     indicator = members.indicator(X.shape[0])
     sums = np.stack([(indicator @ plane).toarray() for plane in statistics(X)])
     return sums, _centre_where_it_cancels(X, members, sums)
+
+
+def _cells_of(X: Matrix, members: Membership) -> tuple[Any, ...]:
+    """A CSR matrix and what its rows count for, as kernels take them."""
+    return X.indptr, X.indices, X.data, members.rows, members.weights
 
 
 def are_worth_compiling(X: Matrix) -> bool:

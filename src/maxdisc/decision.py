@@ -26,7 +26,7 @@ from maxdisc.families import (
     NumericFamily,
     Poisson,
 )
-from maxdisc.matrices import Booleans, Floats, Integers, Matrix, blocks, is_sparse, with_data
+from maxdisc.matrices import Booleans, Floats, Integers, Matrix, blocks, is_sparse, on_lines, with_data
 from maxdisc.moments import ClassMoments
 from maxdisc.smoothing import LEAST, Smoothing
 from maxdisc.sweeping import Bucketed, Sweep, counted, sweep_tasks
@@ -43,6 +43,8 @@ CELLS_AT_A_TIME = 2**17
 MANY_STORED = 2**16
 # ... and from so many on, it is worth loading.
 STORED_WORTH_LOADING = 2**24
+# Rows with so many times fewer stored cells than there are features are scored by these features alone.
+LITTLE = 4
 # Natural parameters times this are those of a density a thousand times as broad.
 BREADTH = 1e-3
 # Terms of this size cancel to about 1e-12. A Gaussian reaches it 140 deviations away from its origin.
@@ -235,6 +237,8 @@ class LinearDecision:
         """
         if is_sparse(X) and self._worth_compiling(X):
             return self._compiled_scores(X.tocsr())
+        if is_sparse(X) and LITTLE * X.nnz < len(self.columns) and self._is_plain_in_sparse:
+            return self._scores_of_little(X.tocsr())
         out = np.empty((X.shape[0], self.n_classes))
         for rows in row_blocks(X.shape[0], self, is_sparse(X)):
             out[rows] = self.log_prior + self._evidence(self._kept(X[rows]))
@@ -246,6 +250,35 @@ class LinearDecision:
         known &= X.dtype.kind in "fiub" and X.dtype.itemsize <= 8
         enough = MANY_STORED if "numba" in sys.modules else STORED_WORTH_LOADING
         return known and X.nnz >= enough and kernels.works()
+
+    @cached_property
+    def _is_plain_in_sparse(self) -> bool:
+        """Whether all that sparse rows do not store says the same in every row."""
+        return self.family.preserves_zero and not self.apart(sparse=True).any()
+
+    @cached_property
+    def _in_order(self) -> tuple[Integers, Integers]:
+        """The columns in increasing order, and where they are among the kept ones."""
+        order = np.argsort(self.columns, kind="stable")
+        return self.columns[order], order
+
+    @cached_property
+    def _whole_baseline(self) -> Floats:
+        """What all features together take from each class, shape (C,)."""
+        return np.asarray(self.baseline.sum(axis=1))
+
+    def _scores_of_little(self, X: Matrix) -> Floats:
+        """What :meth:`scores` does for sparse rows that store far fewer cells than there are features."""
+        columns, cells = np.unique(X.indices, return_inverse=True)
+        known, order = self._in_order
+        at = np.minimum(np.searchsorted(known, columns), len(known) - 1)
+        weights = self.weights[:, :, order[at]]
+        weights[:, :, known[at] != columns] = 0.0
+        shape = (X.shape[0], len(columns))
+        kept = sp.csr_array((X.data.astype(np.float64, copy=False), cells, X.indptr), shape=shape)
+        planes = self.family.statistics(kept)
+        evidence = sum(np.asarray(plane @ w.T) for w, plane in zip(weights, planes, strict=True))
+        return self.log_prior + np.asarray(evidence - self._whole_baseline)
 
     def _is_swept_by_kernel(self, X: Matrix) -> bool:
         """Whether the compiled sweep can have these rows, and they are many."""
@@ -265,8 +298,10 @@ class LinearDecision:
     @cached_property
     def _by_feature(self) -> Floats:
         """The weights of all classes of a feature side by side, shape (K, L x C)."""
-        of_features = np.ascontiguousarray(np.moveaxis(self.weights, 2, 0))
-        return of_features.reshape(len(self.columns), self.weights.shape[0] * self.n_classes)
+        n_statistics, n_classes, n_kept = self.weights.shape
+        table = on_lines(n_kept, n_statistics * n_classes)
+        table.reshape(n_kept, n_statistics, n_classes)[:] = np.moveaxis(self.weights, 2, 0)
+        return table
 
     def _compiled_scores(self, X: Matrix) -> Floats:
         """What :meth:`scores` does for sparse rows, compiled, in threads over ranges of rows."""
@@ -408,10 +443,12 @@ def ranked_decision(
 
     Parameters
     ----------
-    family, moments, smoothing, prior
+    family, moments, smoothing
         What the densities are estimated from; see :func:`maxdisc.densities.estimate`.
     divergence : callable
         What the features are ranked by.
+    prior : ndarray of shape (C,), optional
+        Class probabilities; by default the classes' shares of the weight.
     size : int, optional
         How many to keep; by default all.
     reorder : callable, optional

@@ -18,7 +18,7 @@ from maxdisc.columns import AnyMoments
 from maxdisc.conditional import log_posterior
 from maxdisc.corrections import ScaledRows, correct
 from maxdisc.decision import LinearDecision
-from maxdisc.held_out import HeldOut, enough_rows
+from maxdisc.held_out import FARTHEST, HeldOut, bounded, enough_rows
 from maxdisc.matrices import Booleans, Floats, Integers, Matrix, is_sparse
 from maxdisc.mixed import MixedDecision
 from maxdisc.moments import ClassMoments
@@ -44,12 +44,24 @@ MOST_TO_COMPARE = 4000
 ENOUGH_TO_MIX = 4000
 #: With so many rows for each parameter, weights may have seen the rows that they are judged by.
 MANY_ROWS = 50
-#: Evidence against a class beyond this tells no more: a value of 1e100 must not weigh all bands alone.
-FARTHEST = 1e5
 #: More folds than this are put together: models are made for every pair of them.
 MOST_FOLDS = 10
 #: All the rows.
 ALL_ROWS = 2**62
+
+
+@dataclass(frozen=True, eq=False)
+class HeldLosses:
+    """The log-loss of each held-out row, by weights of evidence that the row had no part in.
+
+    Parameters
+    ----------
+    losses, weights : ndarray of shape (n,)
+        Of the rows, fold by fold and by their number within a fold: models of the same folds agree in order.
+    """
+
+    losses: Floats
+    weights: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +88,8 @@ class Evidence:
         Of the correction; 0 where there is none.
     novelty : Novelty, optional
         How well held-out rows fit the classes, before any correction.
+    by_row : HeldLosses, optional
+        The log-loss of each held-out row, before any correction; models from files have none.
 
     Examples
     --------
@@ -96,6 +110,7 @@ class Evidence:
     n_rows: float = 0.0
     ridge: float = 0.0
     novelty: Novelty | None = None
+    by_row: HeldLosses | None = None
 
     def __repr__(self) -> str:
         corrected = "" if self.columns is None else f", {len(self.columns)} features corrected"
@@ -206,7 +221,7 @@ def calibrate(
     best = path.best_position(rule, "log_loss")
     size = int(path.sizes[best])
     weights, bias = fits[best]
-    log_loss, accuracy = bands.judged(weights, bias)
+    log_loss, accuracy, by_row = bands.judged(weights, bias)
     evidence = Evidence(
         edges[: len(weights)],
         weights,
@@ -215,6 +230,7 @@ def calibrate(
         accuracy=accuracy,
         n_rows=float(path.n_rows.sum()),
         novelty=bands.novelty(weights, bias, models.unknown(edges, smoothing, most, by_fold)),
+        by_row=by_row,
     )
     return Choice(smoothing, size, path), evidence
 
@@ -247,7 +263,7 @@ class _Bands:
             log_prior = np.maximum(np.log(prior), np.log(np.finfo(np.float64).tiny))
         sample = sample.select(telling)
         best = sample.evidence.max(axis=1)
-        sample = replace(sample, evidence=_bounded(sample.evidence))
+        sample = replace(sample, evidence=bounded(sample.evidence))
         return cls(sample, folds[telling], edges, log_prior, best, telling)
 
     def loss(self) -> float:
@@ -282,11 +298,14 @@ class _Bands:
         n_rows = summed(share) ** 2 / summed(share**2)
         return SelectionPath(edges, accuracy, log_loss, weight, n_rows, smoothing), fits
 
-    def judged(self, weights: Floats, bias: Floats) -> tuple[float, float]:
-        """Log-loss and accuracy of weights that have not seen the rows they are judged by."""
+    def judged(self, weights: Floats, bias: Floats) -> tuple[float, float, HeldLosses]:
+        """Log-loss, accuracy, and losses of rows, of weights that have not seen the rows that judge them."""
         sample, start = self.sample, SharedWeights(weights, bias + self.log_prior, np.nan, True)
         tensor = sample.evidence[:, :, : len(weights)]
-        return _judged(tensor, sample.codes, sample.weights, self.folds, self.log_prior, start)
+        given = (tensor, sample.codes, sample.weights, self.folds, self.log_prior, start)
+        log_loss, accuracy, losses = _judged(*given)
+        order = np.lexsort((sample.rows, self.folds))
+        return log_loss, accuracy, HeldLosses(losses[order], sample.weights[order])
 
     def novelty(self, weights: Floats, bias: Floats, unknown: dict[int, Floats] | None) -> Novelty | None:
         """How well the rows fit the classes; None where there is nothing to compare these with."""
@@ -322,8 +341,8 @@ def _judged(
     folds: Integers,
     bias_center: Floats,
     start: SharedWeights | None = None,
-) -> tuple[float, float]:
-    """Log-loss and accuracy of shared weights, those of each fold learnt from the others.
+) -> tuple[float, float, Floats]:
+    """Log-loss, accuracy, and losses of rows, of shared weights, those of each fold learnt from the others.
 
     A few parameters make fifty rows look better than they are; models that are compared by their losses must
     not gain by that. Where rows are many more than parameters, all of them may learn.
@@ -340,14 +359,9 @@ def _judged(
             log_p[~others] = found.log_posterior(tensor[~others])
     total = weights.sum()
     right = log_p.argmax(axis=1) == codes
-    return float(-(weights @ _seen(log_p, codes)) / total), min(float(weights @ right / total), 1.0)
-
-
-def _bounded(evidence: Floats) -> Floats:
-    """Evidence (n, C, G) below that of the best class, but not as far as single odd values can take it."""
-    with np.errstate(invalid="ignore"):
-        below = evidence - evidence.max(axis=1, keepdims=True)
-    return np.nan_to_num(np.maximum(below, -FARTHEST), nan=-FARTHEST)
+    losses = -_seen(log_p, codes)
+    accuracy = min(float(weights @ right / total), 1.0)
+    return float(weights @ losses / total), accuracy, losses
 
 
 def _least(losses: Sequence[float]) -> int:
@@ -475,7 +489,7 @@ class _Correction:
         total = of_evidence * self.bias + of_correction * (final[-1] + self._base(share)) + mixed.bias
         folds = np.repeat(list(corrections), [len(self.held[fold]) for fold in corrections])
         given = (tensor, held.codes, held.weights, folds, np.zeros(len(self.bias)))
-        log_loss, accuracy = _judged(*given, start=mixed)
+        log_loss, accuracy, _ = _judged(*given, start=mixed)
         return replace(
             self.evidence,
             weights=of_evidence * self.evidence.weights,
@@ -545,7 +559,7 @@ class _Correction:
         return _telling(HeldOut.joined(list(held.values())), self.telling)
 
     def _scores(self, held: HeldOut) -> Floats:
-        return np.asarray(_bounded(held.evidence) @ self.evidence.weights) + self.bias
+        return np.asarray(bounded(held.evidence) @ self.evidence.weights) + self.bias
 
     def _base(self, share: float) -> Floats:
         """What a correction counts from, besides its share of the evidence: the log prior, if it has none."""

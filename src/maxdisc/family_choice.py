@@ -81,7 +81,12 @@ def families_of_types(cells: Cells) -> list[tuple[Family, Integers]]:
 
 
 def chosen_families(
-    numbers: Floats, columns: Integers, codes: Integers, n_classes: int, weights: Floats
+    numbers: Floats,
+    columns: Integers,
+    codes: Integers,
+    n_classes: int,
+    weights: Floats,
+    values: Values | None = None,
 ) -> list[tuple[Family, Integers]]:
     """The family under which each of some columns tells most about the classes of held-out rows.
 
@@ -97,6 +102,8 @@ def chosen_families(
         C.
     weights : ndarray of shape (N,)
         Weights of the rows.
+    values : Values, optional
+        What decides which families the columns can have, where these rows are a sample.
 
     Returns
     -------
@@ -104,7 +111,7 @@ def chosen_families(
         Families that were taken, each with its columns. ``Categorical`` may be among them, for whole numbers
         that are codes.
     """
-    allowed = Values.of(numbers[:, columns]).allowed()
+    allowed = (Values.of(numbers[:, columns]) if values is None else values).allowed()
     names = list(allowed)
     rows = _sample(codes, MOST_ROWS)
     tried, codes, weights = numbers[np.ix_(rows, columns)], codes[rows], weights[rows]

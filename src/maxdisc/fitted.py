@@ -212,7 +212,9 @@ class FittedModel:
 
     def rows(self, X: Any) -> Matrix:
         """Raw rows or documents, as the classifier takes them."""
-        rows = X if self.before is None else self.before.transform(X)
+        # Of one step the pipeline has nothing to add, but for single documents it takes long.
+        before = self.before[0] if self.before is not None and len(self.before) == 1 else self.before
+        rows = X if before in (None, "passthrough") else before.transform(X)
         if hasattr(rows, "shape"):
             return rows
         return np.asarray(rows, dtype=object if self.written.any() else np.float64)
@@ -232,10 +234,10 @@ class FittedModel:
             return rows.tocsr()[:, columns].toarray().tolist()
         if schema is None:
             return np.asarray(rows, dtype=np.float64)[:, columns].tolist()
-        cells = self.classifier._cells(rows, reset=False)
+        cells = self.classifier._cells(rows)
         out = cells.numbers[:, columns].astype(object)
         worded = np.isin(columns, schema.categories)
-        words = cells.worded(columns[worded])
+        words = cells.worded(columns[worded]).written()
         out[:, worded] = np.where(words == None, np.nan, words)  # noqa: E711  # elementwise
         return out.tolist()
 
@@ -246,7 +248,7 @@ class FittedModel:
             return int((abs(rows.tocsr()[:, columns]).sum(axis=1) == 0).sum())
         if self.schema is None:
             return int(np.isnan(np.asarray(rows, dtype=np.float64)[:, columns]).all(axis=1).sum())
-        return int(self.classifier._cells(rows, reset=False).missing()[:, columns].all(axis=1).sum())
+        return int(self.classifier._cells(rows).missing()[:, columns].all(axis=1).sum())
 
 
 def location(densities: ClassDensities) -> Floats:

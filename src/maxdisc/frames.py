@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numbers
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -38,10 +38,10 @@ class Cells:
         NUMBER, BOOLEAN, WORD or EMPTY.
     numbers : ndarray of shape (N, D)
         Numbers and truth values; NaN where a cell is missing, and in columns of words.
-    words : ndarray of shape (N, W)
-        The cells of the columns of words; None where one is missing.
+    coded : Coded of shape (N, W)
+        The cells of the columns of words.
     at : ndarray of shape (W,)
-        Which columns these are.
+        Which columns these are. Of a table that was read for some columns alone, others may be absent.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Cells:
 
     kinds: Kinds
     numbers: Floats
-    words: Words
+    coded: Coded
     at: Integers
 
     @property
@@ -62,27 +62,97 @@ class Cells:
         """N rows and D columns."""
         return int(self.numbers.shape[0]), int(self.numbers.shape[1])
 
+    @property
+    def words(self) -> Words:
+        """The cells of the columns of words, shape (N, W); None where one is missing."""
+        return self.coded.written()
+
     def __getitem__(self, rows: Any) -> Cells:
-        return Cells(self.kinds, self.numbers[rows], self.words[rows], self.at)
+        return Cells(self.kinds, self.numbers[rows], self.coded[rows], self.at)
 
     def missing(self) -> Booleans:
         """Which cells are missing, shape (N, D)."""
         out = np.isnan(self.numbers)
-        out[:, self.at] = self.words == None  # noqa: E711  # elementwise
+        out[:, self.at] = self.coded.codes < 0
         return out
 
-    def worded(self, columns: Integers) -> Words:
+    def worded(self, columns: Integers) -> Coded:
         """Some columns as categories, shape (N, n): words as they are, numbers as they are written."""
         if np.array_equal(columns, self.at):
-            return self.words
-        out = np.empty((len(self.numbers), len(columns)), dtype=object)
-        is_word = self.kinds[columns] == WORD
-        out[:, is_word] = self.words[:, np.searchsorted(self.at, columns[is_word])]
+            return self.coded
+        codes = np.full((len(self.numbers), len(columns)), -1, dtype=np.int32)
+        is_word, words = self.kinds[columns] == WORD, self.coded.words
+        codes[:, is_word] = self.coded.codes[:, np.searchsorted(self.at, columns[is_word])]
+        if is_word.all():
+            return Coded(codes, words)
         values, which = np.unique(self.numbers[:, columns[~is_word]], return_inverse=True)
-        written = np.array([None if np.isnan(v) else written_out(v) for v in values], dtype=object)
+        place = {word: at for at, word in enumerate(words.tolist())}
+        there = [-1 if np.isnan(v) else place.setdefault(written_out(v), len(place)) for v in values]
         # A table of no rows, or of missing cells only, has no values.
-        out[:, ~is_word] = written[which.reshape(out.shape[0], -1)] if len(written) else None
-        return out
+        if len(there):
+            codes[:, ~is_word] = np.array(there, dtype=np.int32)[which.reshape(len(codes), -1)]
+        return Coded(codes, _objects(list(place)))
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """Cells that are categories, each word written once.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (N, n)
+        The place of each cell's word in the list; -1 where a cell is missing.
+    words : ndarray of shape (U,)
+        Words, each once; not all need to occur.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.frames import Coded
+    >>> coded = Coded.of(np.array([["red"], [None], ["red"]], dtype=object))
+    >>> coded.codes.ravel().tolist(), coded.words.tolist()
+    ([0, -1, 0], ['red'])
+    """
+
+    codes: npt.NDArray[np.int32]
+    words: Words
+
+    @classmethod
+    def of(cls, cells: Words) -> Coded:
+        """Of cells (N, n), None where one is missing."""
+        place = dict.fromkeys(cells.ravel(order="K").tolist())
+        place.pop(None, None)
+        words = _objects(list(place))
+        lookup: dict[Any, Any] = dict(zip([*place, None], [*range(len(words)), -1], strict=True))
+        return cls(_each(lookup.__getitem__, cells, np.int32), words)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """N rows and n columns."""
+        return int(self.codes.shape[0]), int(self.codes.shape[1])
+
+    def __getitem__(self, rows: Any) -> Coded:
+        return Coded(self.codes[rows], self.words)
+
+    def written(self) -> Words:
+        """The cells themselves, shape (N, n)."""
+        # The code of a missing cell is -1, the last.
+        return _objects([*self.words.tolist(), None])[self.codes]
+
+    def beside(self, other: Coded, order: Integers) -> Coded:
+        """These columns and others of the same rows, in some order."""
+        place = {word: at for at, word in enumerate(self.words.tolist())}
+        moved = [place.setdefault(word, len(place)) for word in other.words.tolist()]
+        codes = np.hstack([self.codes, np.array([*moved, -1], dtype=np.int32)[other.codes]])
+        in_order = np.array_equal(order, np.arange(len(order)))
+        return Coded(codes if in_order else codes[:, order], _objects(list(place)))
+
+
+def _objects(values: list[Any]) -> Words:
+    """A list as an array of as many objects, whatever they are."""
+    out = np.empty(len(values), dtype=object)
+    out[:] = values
+    return out
 
 
 def is_frame(X: Any) -> bool:
@@ -98,7 +168,7 @@ def column_names(X: Any) -> list[str] | None:
     return [str(name) for name in (X.column_names if library == "pyarrow" else X.columns)]
 
 
-def cells_of(X: Any, names: npt.ArrayLike | None = None) -> Cells:
+def cells_of(X: Any, names: npt.ArrayLike | None = None, wanted: Integers | None = None) -> Cells:
     """Take a frame, or an array of objects or numbers, apart.
 
     Parameters
@@ -107,6 +177,8 @@ def cells_of(X: Any, names: npt.ArrayLike | None = None) -> Cells:
         Missing cells may be None, NaN, NaT, NA or null.
     names : array-like of str, optional
         Names of the columns, for messages.
+    wanted : ndarray of int, optional
+        The columns that will be asked for, by default all: words of others need not be read.
 
     Returns
     -------
@@ -116,7 +188,7 @@ def cells_of(X: Any, names: npt.ArrayLike | None = None) -> Cells:
     library = _library(X)
     names = column_names(X) if names is None else names
     if library in _READERS:
-        return _READERS[library](X, names)
+        return _READERS[library](X, names, wanted)
     array = np.asarray(X)
     if array.ndim != 2:
         raise ValueError(f"X must be a table with rows and columns, got {array.ndim} dimensions.")
@@ -141,38 +213,80 @@ def _library(X: Any) -> str:
     return kind.__module__.partition(".")[0]
 
 
-def _of_pandas(X: Any, names: npt.ArrayLike | None) -> Cells:
+def _of_pandas(X: Any, names: npt.ArrayLike | None, wanted: Integers | None) -> Cells:
     dtypes = X.dtypes.to_numpy()
     kinds = np.array([_kind_of_letter(dtype.kind) for dtype in dtypes], dtype=np.int8)
     _require_known(kinds, dtypes, names)
     # By the name of the type: to compare such types takes long, as they hold their categories.
     declared = np.array([type(dtype).__name__ == "CategoricalDtype" for dtype in dtypes], dtype=np.bool_)
-    plain, categories = np.flatnonzero(kinds < WORD), np.flatnonzero(declared)
+    asked = _asked(kinds, wanted)
+    kinds[(kinds == WORD) & ~declared & ~asked] = EMPTY  # they could hold anything
+    plain, categories = np.flatnonzero(kinds < WORD), np.flatnonzero(declared & asked)
     others = np.flatnonzero((kinds == WORD) & ~declared)
     # Only pandas' own types have a sign for missing cells, and to look for it takes as long as to read.
     own = not all(issubclass(kind, np.dtype) for kind in set(map(type, dtypes[plain])))
     values = X.iloc[:, plain].to_numpy(dtype=np.float64, **({"na_value": np.nan} if own else {}))
-    objects = X.iloc[:, others].to_numpy(dtype=object)
-    cells = _put_together(kinds, values, plain, objects, others, names)
+    cells = _put_together(kinds, values, plain, _objects_of_pandas(X, dtypes, others), others, names)
     if not len(categories):
         return cells
-    words = np.empty((len(X), len(categories)), dtype=object)
-    known: dict[tuple[Any, ...], Words] = {}
-    for place, (_, series) in enumerate(X.iloc[:, categories].items()):  # pandas keeps them apart
-        held = series.array
+    found, at = _categories_of_pandas(X, categories, names), np.concatenate([cells.at, categories])
+    order = np.argsort(at, kind="stable")
+    return Cells(cells.kinds, cells.numbers, cells.coded.beside(found, order), at[order])
+
+
+def _asked(kinds: Kinds, wanted: Integers | None) -> Booleans:
+    """Which columns are to be read, shape (D,)."""
+    out = np.full(len(kinds), wanted is None, dtype=np.bool_)
+    out[[] if wanted is None else wanted] = True
+    return out
+
+
+def _arrays_of_pandas(X: Any, columns: Integers) -> Iterator[Any]:
+    """The arrays of single columns, which pandas keeps apart where they are of types of its own."""
+    # What it uses itself; to make a Series of each column takes ten times as long.
+    column = getattr(X, "_get_column_array", None) or (lambda at: X.iloc[:, at].array)
+    return map(column, columns.tolist())
+
+
+def _objects_of_pandas(X: Any, dtypes: Any, others: Integers) -> Words | Coded:
+    """Cells of columns of text and objects; coded, if text and missing cells are all there is."""
+    if all(isinstance(dtype, np.dtype) for dtype in dtypes[others]):
+        objects = X.iloc[:, others].to_numpy(dtype=object)
+    else:
+        objects = np.empty((len(X), len(others)), dtype=object, order="F")
+        for place, array in enumerate(_arrays_of_pandas(X, others)):
+            objects[:, place] = np.asarray(array, dtype=object)
+    turned = objects.flags.f_contiguous and not objects.flags.c_contiguous
+    flat = (objects.T if turned else objects).ravel()
+    try:
+        codes, words = sys.modules["pandas"].factorize(flat)
+    except TypeError:
+        return objects  # a list, say, which is no category
+    if not all(type(word) is str for word in words):
+        return objects  # numbers that are equal, such as 1 and True, need not be the same
+    codes = codes.astype(np.int32).reshape(objects.shape[::-1] if turned else objects.shape)
+    return Coded(codes.T if turned else codes, np.asarray(words, dtype=object))
+
+
+def _categories_of_pandas(X: Any, columns: Integers, names: npt.ArrayLike | None) -> Coded:
+    """Cells of columns whose categories are declared."""
+    codes = np.empty((len(X), len(columns)), dtype=np.int32, order="F")
+    place: dict[str, int] = {}
+    known: dict[tuple[Any, ...], npt.NDArray[np.int32]] = {}
+    for at, held in enumerate(_arrays_of_pandas(X, columns)):
         called = tuple(held.categories.tolist())
         # Equal ones are written alike, but for 1, 1.0 and True, which are equal, too.
         key = (*called, *map(type, called))
         if key not in known:
-            known[key] = _written(held.categories, int(categories[place]), names)
+            written = _written(held.categories, int(columns[at]), names).tolist()
+            there = [-1 if word is None else place.setdefault(word, len(place)) for word in written]
+            known[key] = np.array(there, dtype=np.int32)
         # The code of a missing cell is -1, the last.
-        words[:, place] = known[key][held.codes]
-    at = np.concatenate([cells.at, categories])
-    order = np.argsort(at, kind="stable")
-    return Cells(cells.kinds, cells.numbers, np.hstack([cells.words, words])[:, order], at[order])
+        np.take(known[key], held.codes, out=codes[:, at], mode="wrap")
+    return Coded(codes, _objects(list(place)))
 
 
-def _of_polars(X: Any, names: npt.ArrayLike | None) -> Cells:
+def _of_polars(X: Any, names: npt.ArrayLike | None, wanted: Integers | None) -> Cells:
     polars, dtypes = sys.modules["polars"], list(X.schema.values())
 
     def kind(dtype: Any) -> int:
@@ -184,7 +298,7 @@ def _of_polars(X: Any, names: npt.ArrayLike | None) -> Cells:
 
     kinds = np.array([kind(dtype) for dtype in dtypes], dtype=np.int8)
     _require_known(kinds, dtypes, names)
-    plain, others = np.flatnonzero(kinds < WORD), np.flatnonzero(kinds == WORD)
+    plain, others = np.flatnonzero(kinds < WORD), np.flatnonzero((kinds == WORD) & _asked(kinds, wanted))
     columns = np.array(X.columns, dtype=object)
     values, objects = np.empty((len(X), 0)), np.empty((len(X), 0), dtype=object)
     if len(plain):  # a frame of no columns has no rows
@@ -197,7 +311,7 @@ def _of_polars(X: Any, names: npt.ArrayLike | None) -> Cells:
     )
 
 
-def _of_arrow(X: Any, names: npt.ArrayLike | None) -> Cells:
+def _of_arrow(X: Any, names: npt.ArrayLike | None, wanted: Integers | None) -> Cells:
     types = sys.modules["pyarrow"].types
     arrow, dtypes = sys.modules["pyarrow"], list(X.schema.types)
 
@@ -213,7 +327,7 @@ def _of_arrow(X: Any, names: npt.ArrayLike | None) -> Cells:
 
     kinds = np.array([kind(dtype) for dtype in dtypes], dtype=np.int8)
     _require_known(kinds, dtypes, names)
-    plain, others = np.flatnonzero(kinds < WORD), np.flatnonzero(kinds == WORD)
+    plain, others = np.flatnonzero(kinds < WORD), np.flatnonzero((kinds == WORD) & _asked(kinds, wanted))
 
     def side_by_side(columns: Integers, to: Any, dtype: Any) -> Any:
         out = np.empty((X.num_rows, len(columns)), dtype=dtype)
@@ -230,7 +344,7 @@ def _of_arrow(X: Any, names: npt.ArrayLike | None) -> Cells:
     return _put_together(kinds, values, plain, objects, others, names)
 
 
-_READERS: dict[str, Callable[[Any, Any], Cells]] = {
+_READERS: dict[str, Callable[[Any, Any, Any], Cells]] = {
     "pandas": _of_pandas,
     "polars": _of_polars,
     "pyarrow": _of_arrow,
@@ -266,18 +380,25 @@ def _put_together(
     kinds: Kinds,
     values: Floats,
     plain: Integers,
-    objects: Words | None,
+    objects: Words | Coded | None,
     others: Integers | None,
     names: npt.ArrayLike | None,
 ) -> Cells:
     """Cells from columns of numbers and columns of objects, which may be of numbers too."""
     numbers_ = values
     if len(plain) < len(kinds):
-        numbers_ = np.full((len(values), len(kinds)), np.nan)
-        in_a_row = len(plain) and plain[-1] - plain[0] == len(plain) - 1
-        numbers_[:, slice(plain[0], plain[-1] + 1) if in_a_row else plain] = values
+        numbers_ = np.empty((len(values), len(kinds)), order="F" if values.flags.f_contiguous else "C")
+        numbers_[:, in_a_row(np.setdiff1d(np.arange(len(kinds)), plain))] = np.nan
+        numbers_[:, in_a_row(plain)] = values
     if objects is None or others is None or not len(others):
-        return Cells(kinds, numbers_, np.empty((len(values), 0), dtype=object), np.empty(0, dtype=np.intp))
+        none = Coded(np.empty((len(values), 0), dtype=np.int32), _objects([]))
+        return Cells(kinds, numbers_, none, np.empty(0, dtype=np.intp))
+    if isinstance(objects, Coded):
+        there = (objects.codes >= 0).any(axis=0)
+        kinds = kinds.copy()
+        kinds[others] = np.where(there, WORD, EMPTY)
+        coded = objects if there.all() else Coded(objects.codes[:, there], objects.words)
+        return Cells(kinds, numbers_, coded, others[there])
     kinds, bits = kinds.copy(), _bits_of(objects)
     held = np.bitwise_or.reduce(bits, axis=0)
     _require_one_kind(held, objects, bits, others, names)
@@ -291,7 +412,14 @@ def _put_together(
     if lost.any():
         out = out.copy()
         out[lost] = None
-    return Cells(kinds, numbers_, out, others[words])
+    return Cells(kinds, numbers_, Coded.of(out), others[words])
+
+
+def in_a_row(columns: Integers) -> slice | Integers:
+    """Increasing columns as a range, if they are one: what is cut by a range is not copied."""
+    if len(columns) and columns[-1] - columns[0] == len(columns) - 1:
+        return slice(int(columns[0]), int(columns[-1]) + 1)
+    return columns
 
 
 def _each(function: Callable[[Any], Any], cells: Words, dtype: Any) -> npt.NDArray[Any]:
@@ -394,13 +522,21 @@ class Levels:
     keys: Integers
 
     @classmethod
-    def of(cls, cells: Words, at: Integers) -> Levels:
+    def of(cls, cells: Coded | Words, at: Integers) -> Levels:
         """The levels that cells (N, n) of columns ``at`` (n,) have."""
-        words = np.array(sorted(set(cells.ravel(order="K").tolist()) - {None}), dtype=object)
-        known = cls(words, np.empty(0, dtype=np.intp))
-        places, columns = known._places(cells), np.broadcast_to(at, cells.shape)
-        there = places < len(words)
-        return cls(words, np.unique(columns[there] * len(words) + places[there]))
+        coded = cells if isinstance(cells, Coded) else Coded.of(cells)
+        there = coded.codes >= 0
+        used = np.bincount(coded.codes[there], minlength=len(coded.words)) > 0
+        words = _objects(sorted(coded.words[used].tolist()))
+        places = cls(words, np.empty(0, dtype=np.intp))._places(coded)
+        if len(at) * len(words) > 4 * places.size:
+            columns = np.broadcast_to(at, places.shape)
+            return cls(words, np.unique(columns[there] * len(words) + places[there]))
+        # What is missing has places in the table of all pairs, too.
+        table = np.zeros((len(at), len(words) + 2), dtype=np.bool_)
+        table.ravel()[places + np.arange(len(at)) * table.shape[1]] = True
+        column, place = np.nonzero(table[:, : len(words)])
+        return cls(words, np.sort(at[column] * len(words) + place))
 
     @property
     def columns(self) -> Integers:
@@ -422,21 +558,21 @@ class Levels:
         """Where among these levels those of another list are, which must all be here."""
         return np.searchsorted(self.keys, other.columns * len(self.words) + _found(self.words, other.names))
 
-    def indicators(self, cells: Words, at: Integers) -> tuple[Matrix, Booleans]:
+    def indicators(self, cells: Coded | Words, at: Integers) -> tuple[Matrix, Booleans]:
         """A sparse (N, E) matrix with a 1 for the level of each cell, and which cells have one never seen."""
-        places = self._places(cells)
+        places = self._places(cells if isinstance(cells, Coded) else Coded.of(cells))
         found = self._keys_of(places, at)
         hit = found >= 0
         if hit.all():
-            indices, indptr = found.ravel(), np.arange(len(cells) + 1) * cells.shape[1]
+            indices, indptr = found.ravel(), np.arange(len(places) + 1) * places.shape[1]
         else:
             indices, indptr = found[hit], np.r_[0, np.cumsum(hit.sum(axis=1))]
-        shape = (len(cells), len(self.keys))
+        shape = (len(places), len(self.keys))
         matrix = sp.csr_array((np.ones(len(indices)), indices, indptr), shape=shape)
         matrix.sort_indices()
         return matrix, ~hit & (places <= len(self.words))
 
-    def _keys_of(self, places: Integers, at: Integers) -> Integers:
+    def _keys_of(self, places: npt.NDArray[np.int32], at: Integers) -> Integers:
         """Where among the keys those of columns ``at`` with words at ``places`` are; -1 if nowhere."""
         n_words = len(self.words)
         if not len(self.keys):
@@ -452,14 +588,12 @@ class Levels:
         found = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return np.where(self.keys[found] == keys, found, -1)
 
-    def _places(self, cells: Words) -> Integers:
+    def _places(self, coded: Coded) -> npt.NDArray[np.int32]:
         """The place of each cell's word in the list of all W; W for unknown ones, W + 1 for missing cells."""
         n_words = len(self.words)
-        place = dict(zip([*self.words.tolist(), None], [*range(n_words), n_words + 1], strict=True))
-        try:
-            return _each(place.__getitem__, cells, np.intp)
-        except KeyError:  # rare, and asking for it each time takes half as long again
-            return _each(lambda word: place.get(word, n_words), cells, np.intp)
+        place = {word: at for at, word in enumerate(self.words.tolist())}
+        there = [*(place.get(word, n_words) for word in coded.words.tolist()), n_words + 1]
+        return np.array(there, dtype=np.int32)[coded.codes]
 
 
 def _found(words: Words, some: Words) -> Integers:

@@ -8,15 +8,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from maxdisc.columns import AnyFamily, AnyMoments, Columns, MixedMoments
 from maxdisc.decision import LinearDecision, unknown_decision
-from maxdisc.matrices import Floats, Integers, Matrix, is_sparse
+from maxdisc.matrices import Floats, Integers, Matrix
 from maxdisc.mixed import MixedDecision
 from maxdisc.moments import ClassMoments
 from maxdisc.rows import row_hashes, scrambled
 from maxdisc.smoothing import Smoothing
+from maxdisc.tables import stacked
 
 Hashes: TypeAlias = npt.NDArray[np.uint64]
 
@@ -26,6 +26,8 @@ ENOUGH_SCORES = 2**16
 ENOUGH_ROWS = 20_000
 #: More bands have not been better.
 MOST_BANDS = 6
+#: Evidence against a class beyond this tells no more: a value of 1e100 must not weigh all bands alone.
+FARTHEST = 1e5
 
 
 def band_edges(n_features: int) -> Integers:
@@ -51,6 +53,13 @@ def band_edges(n_features: int) -> Integers:
     """
     powers = np.linspace(1 / 3, 1.0, MOST_BANDS)
     return np.unique(np.round(float(n_features) ** powers).astype(np.intp))
+
+
+def bounded(evidence: Floats) -> Floats:
+    """Evidence (n, C, G) below that of the best class, but not as far as single odd values can take it."""
+    with np.errstate(invalid="ignore"):
+        below = evidence - evidence.max(axis=1, keepdims=True)
+    return np.nan_to_num(np.maximum(below, -FARTHEST), nan=-FARTHEST)
 
 
 def enough_rows(n_classes: int, n_folds: int = 1) -> int:
@@ -231,7 +240,7 @@ class RowSample:
 
     Parameters
     ----------
-    X : matrix of shape (n, D)
+    X : matrix or Table of shape (n, D)
         The rows.
     codes, weights, hashes, most, seen
         As of :class:`HeldOut`.
@@ -257,8 +266,7 @@ class RowSample:
         place = np.empty(len(kept), dtype=np.intp)
         place[np.argsort(kept >= first, kind="stable")] = np.arange(len(kept))
         ours, theirs = self.X[kept[kept < first]], other.X[kept[kept >= first] - first]
-        X = sp.csr_array(sp.vstack([ours, theirs])) if is_sparse(ours) else np.concatenate([ours, theirs])
-        return RowSample(X[place], codes[kept], weights, hashes[kept], self.most, seen)
+        return RowSample(stacked([ours, theirs])[place], codes[kept], weights, hashes[kept], self.most, seen)
 
     def level_weights(self) -> Floats:
         """The weights, as :meth:`HeldOut.levelled` has them."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import logsumexp
 
-from maxdisc.matrices import Floats, Integers
+from maxdisc.matrices import Floats, Integers, log_sum_exp
 
 #: Of these shares of the held-out rows, something like all rows, or like none, beats the best known class.
 SHARES_UNKNOWN = (0.05, 0.002)
@@ -91,6 +90,21 @@ class Novelty:
         at = np.searchsorted(reach, familiarity, side="right")
         return self.p_value[np.maximum(at - 1, 0)]
 
+    def of_rows(self, scores: Floats, reference: Floats) -> Floats:
+        """The p-values of rows, shape (n,), by their weighed evidence; 1 for a row that has no cells.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n, C)
+            For the known classes, plus ``level``.
+        reference : ndarray of shape (n, 2)
+            For the unknown ones, plus ``unknown``.
+        """
+        found = self.p_values(familiarity(scores, self.level, reference))
+        # What has no cells is as good as anything.
+        nothing = (scores == self.level).all(axis=1) & (reference == self.unknown).all(axis=1)
+        return np.where(nothing, 1.0, found)
+
     def reindexed(self, positions: Integers, n_classes: int) -> Novelty:
         """For more classes, of which those here have the positions given; new ones are like the rarest."""
         level = np.full(n_classes, self.level.min())
@@ -122,7 +136,7 @@ def familiarity(scores: Floats, level: Floats, reference: Floats) -> Floats:
     others[rows, best] = -np.inf
     with np.errstate(all="ignore"):
         against = np.hstack([others - top[:, None], reference - (top - level[best])[:, None]])
-        out = -logsumexp(against, axis=1)
+        out = -log_sum_exp(against)
     # What is too far away for numbers is as strange as can be.
     return np.where(np.isnan(out), -np.inf, out)
 

@@ -279,7 +279,9 @@ def _larger_share(part: Floats, rest: Floats, chance: Floats, lump: Floats, unit
     binomial = betainc(np.maximum(part / lump, LEAST), rest / lump + 1, chance)
     # As many small parts as leave the share with its variance.
     parts = np.maximum(total / lump - 1, 1e-3)
-    beta = betaincc(parts * chance, parts * (1 - chance), np.clip(part - unit / 2, 0, total) / total)
+    left = np.clip(rest + unit / 2, 0, total) / total
+    # The complement of betainc, which scipy computes ten times as fast from the other side.
+    beta = betainc(parts * (1 - chance), parts * chance, left)
     logs = np.log(np.maximum([np.where(part > 0, binomial, 1.0), beta], LEAST))
     return np.exp(unit / lump * logs[0] + (1 - unit / lump) * logs[1])
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from maxdisc.fitted import FittedModel
+from maxdisc.matrices import Floats, Integers, Matrix
 
 
 @dataclass(frozen=True)
@@ -79,28 +80,90 @@ def log_odds(model: Any, X: Any, n: int = 10, first: Any = None, second: Any = N
     """
     fitted = FittedModel.of(model)
     row = fitted.rows(X)
-    explanation = fitted.classifier.explain(row)
-    if len(explanation.total) != 1:
-        raise ValueError(f"evidence is shown for one row at a time, got {len(explanation.total)}.")
-    a, b = _the_two(fitted, explanation.total[0], first, second)
-    each = explanation.contributions[0, a] - explanation.contributions[0, b]
-    order = np.argsort(-np.abs(each), kind="stable")
+    said = feature_odds(fitted, row, first, second)
+    order = np.argsort(-np.abs(said.odds), kind="stable")
     shown, hidden = order[:n], order[n:]
-    columns = fitted.classifier.decision_.columns[shown]
+    columns = said.columns[shown]
     return LogOdds(
-        fitted.classes[a],
-        fitted.classes[b],
-        float(explanation.prior[a] - explanation.prior[b]),
+        fitted.classes[said.first],
+        fitted.classes[said.second],
+        said.prior,
         [str(name) for name in fitted.names[columns]],
         fitted.values(row, columns)[0],
-        each[shown].tolist(),
-        float(each[hidden].sum()),
+        said.odds[shown].tolist(),
+        float(said.odds[hidden].sum()),
         len(hidden),
     )
 
 
+@dataclass(frozen=True, eq=False)
+class FeatureOdds:
+    """What every kept feature of a row says: ``prior + odds.sum()`` is the log-odds of the two classes.
+
+    Parameters
+    ----------
+    first, second : int
+        Positions of the two classes; what is positive speaks for the first.
+    prior : float
+        Log-odds before anything was seen.
+    columns : ndarray of shape (K,)
+        The kept features, by their place in X.
+    odds : ndarray of shape (K,)
+        Their log-odds.
+    """
+
+    first: int
+    second: int
+    prior: float
+    columns: Integers
+    odds: Floats
+
+
+def feature_odds(model: Any, row: Matrix, first: Any = None, second: Any = None) -> FeatureOdds:
+    """The log-odds of one row, feature by feature.
+
+    Parameters
+    ----------
+    model : MaxDiscClassifier or Pipeline
+        Fitted.
+    row : matrix or frame of shape (1, D)
+        As the classifier takes it.
+    first, second : label, optional
+        Which classes; by default the predicted one and the next best.
+
+    Returns
+    -------
+    FeatureOdds
+        In the order of the model's own ranking.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from maxdisc import MaxDiscClassifier
+    >>> from maxdisc.odds import feature_odds
+    >>> iris = load_iris()
+    >>> model = MaxDiscClassifier().fit(iris.data, iris.target)
+    >>> said = feature_odds(model, iris.data[:1])
+    >>> scores = model.predict_joint_log_proba(iris.data[:1])[0]
+    >>> bool(abs(said.prior + said.odds.sum() - (scores[0] - scores[1])) < 1e-9)
+    True
+    """
+    fitted = FittedModel.of(model)
+    total = fitted.classifier.predict_joint_log_proba(row)
+    if len(total) != 1:
+        raise ValueError(f"evidence is shown for one row at a time, got {len(total)}.")
+    pair = np.array(_the_two(fitted, total[0], first, second))
+    # Of the other classes nothing is computed.
+    two = fitted.classifier.decision_.between(pair)
+    parts = two.contributions(fitted.classifier._rows(row))[0]
+    prior = float(two.log_prior[0] - two.log_prior[1])
+    return FeatureOdds(int(pair[0]), int(pair[1]), prior, two.columns, parts[0] - parts[1])
+
+
 def _the_two(fitted: FittedModel, total: Any, first: Any, second: Any) -> tuple[int, int]:
     """Positions of the two classes, which must both be possible."""
+    if len(total) < 2:
+        raise ValueError("the model knows one class only: there is none to weigh it against.")
     best = np.argsort(-total, kind="stable")
     a = int(best[0]) if first is None else _position(fitted, first)
     b = int(best[best != a][0]) if second is None else _position(fitted, second)

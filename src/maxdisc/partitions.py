@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 
+from maxdisc.columns import Columns
 from maxdisc.families import Family, Gaussian
 from maxdisc.held_out import RowSample, RowTrial
 from maxdisc.matrices import Integers, Matrix, blocks, is_sparse
@@ -143,14 +144,17 @@ class PartitionedRows:
         return self.counted(family, folds)[0]
 
     def counted(
-        self, family: Family, folds: Folds | None = None, most: int = 0
-    ) -> tuple[list[ClassMoments], list[RowSample]]:
+        self, family: Family | Columns, folds: Folds | None = None, most: int = 0
+    ) -> tuple[list[Any], list[RowSample]]:
         """The moments, and of each fold a sample of at most so many rows, in the same pass.
 
         Without ``most`` there are no samples.
         """
         n_features = self.example().shape[1]
         count = 1 if folds is None else folds.count + 1
+        if isinstance(family, Columns):  # blocks of columns are made already
+            found = self._total(partial(_moments, family=family, folds=folds, most=most))
+            return found[:count], found[count:]
         width = 8 * family.n_statistics * self.n_classes * count
         parts = list(blocks(n_features, width, self.most_bytes or MOST_BYTES))
         columns = [None] if len(parts) == 1 else parts
@@ -198,7 +202,11 @@ def _looked(rows: ArrayRows) -> list[Looks]:
 
 
 def _moments(
-    rows: ArrayRows, family: Family, folds: Folds | None, columns: slice | None = None, most: int = 0
+    rows: ArrayRows,
+    family: Family | Columns,
+    folds: Folds | None,
+    columns: slice | None = None,
+    most: int = 0,
 ) -> list[Any]:
     drawn: list[RowSample] = []
     if most and folds is not None:
@@ -207,7 +215,7 @@ def _moments(
         names = None if rows.names is None else np.asarray(rows.names)[columns]
         # Folds are dealt by whole rows.
         rows = replace(rows, X=rows.X[:, columns], names=names, source=rows.X)
-    return [*rows.moments(family, folds), *drawn]
+    return [*rows.moments(cast(Family, family), folds), *drawn]
 
 
 def _products(rows: ArrayRows, **given: Any) -> list[ClassProducts]:

@@ -14,6 +14,7 @@ from maxdisc.divergences import one_vs_rest
 from maxdisc.fitted import FittedModel, Part, location
 from maxdisc.matrices import Booleans, Floats, Integers
 from maxdisc.significance import Significance
+from maxdisc.trust import significance
 
 # How many features of each class a table remembers unless told.
 PER_CLASS = 20
@@ -173,6 +174,7 @@ def ranking_table(
     n: int | None = None,
     per_class: int | None = None,
     q: float | None = None,
+    trust: Significance | None = None,
 ) -> RankingTable:
     """The features of a fitted model, best first, with the class that each sets apart.
 
@@ -189,6 +191,8 @@ def ranking_table(
         least.
     q : float, optional
         Leave out features with a larger q-value: of what is left, this share at most is there by luck.
+    trust : Significance, optional
+        P-values and stability of all features; by default as far as the model's moments tell.
 
     Returns
     -------
@@ -199,7 +203,7 @@ def ranking_table(
     classifier = fitted.classifier
     if n is not None and n < 1:
         raise ValueError(f"n must be at least 1, got {n!r}.")
-    trust = classifier._significance()
+    trust = significance(classifier._learnt, classifier.moments_) if trust is None else trust
     trusted = np.ones(len(trust.q), dtype=np.bool_)
     if q is not None:
         if not 0 < q <= 1:
@@ -207,7 +211,7 @@ def ranking_table(
         if np.isnan(trust.q).all():
             raise ValueError(
                 f"there are no q-values: moments do not tell p-values of {fitted.family.name} features; "
-                "MaxDiscClassifier.ranking_table(X, y) finds them by permutation."
+                "MaxDiscClassifier.ranking_table(X, y), or maxdisc rank with --data, finds them from rows."
             )
         trusted = trust.q <= q
     columns = classifier.ranking_[: classifier.n_selected_ if n is None and q is None else None]

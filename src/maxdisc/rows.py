@@ -323,7 +323,7 @@ class ArrayRows:
         for block, cells in zip(columns.blocks, self.X.parts, strict=True):
             rows = replace(self, X=cells, source=whole, names=columns.called(block, self.names))
             by_block.append([block.settled(part) for part in rows.moments(block.family, folds)])
-        return [MixedMoments(parts, columns.n_columns) for parts in zip(*by_block, strict=True)]
+        return [MixedMoments(list(parts), columns.n_columns) for parts in zip(*by_block, strict=True)]
 
     def _sums_tell(self, family: Family, members: Membership) -> bool:
         """Whether sums of squares show what is out of range: on the line, of a table all of which is summed.

@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.columns import Block, Columns, MixedMoments
+from maxdisc.columns import AnyFamily, Block, Columns, MixedMoments
 from maxdisc.families import Bernoulli, Categorical, Family
-from maxdisc.frames import EMPTY, WORD, Cells, Kinds, Levels
-from maxdisc.matrices import Floats, Integers, column_name
+from maxdisc.frames import EMPTY, WORD, Cells, Kinds, Levels, in_a_row
+from maxdisc.matrices import Booleans, Floats, Integers, Matrix, column_name
 from maxdisc.moments import ClassMoments
 from maxdisc.support import Support
 from maxdisc.tables import Table
@@ -84,6 +84,25 @@ class Schema:
             blocks.append(Block(Bernoulli(), self.informative))
         return Columns(blocks, len(self.kinds))
 
+    @property
+    def family(self) -> AnyFamily:
+        """The one family of all columns, or the families of each."""
+        return plain_family(self) or self.columns
+
+    def example(self) -> Matrix:
+        """A row such as :meth:`encoded` makes, of zeros."""
+        if plain_family(self) is not None:
+            return np.zeros((1, len(self.kinds)))
+        blocks = self.columns.blocks
+        return Table([np.zeros((1, len(block.columns))) for block in blocks], len(self.kinds))
+
+    def encoded(
+        self, cells: Cells, names: npt.ArrayLike | None = None, wanted: Integers | None = None
+    ) -> Matrix:
+        """Some rows as :attr:`family` takes them: a table, or one matrix; see :meth:`table`."""
+        table = self.table(cells, names, wanted)
+        return table if plain_family(self) is None else table.parts[0]
+
     def table(
         self, cells: Cells, names: npt.ArrayLike | None = None, wanted: Integers | None = None
     ) -> Table:
@@ -93,21 +112,17 @@ class Schema:
         automatic family cannot have are missing.
         """
         self._require_kinds(cells, names)
-        parts = [cells.numbers[:, columns] for _, columns in self.families]
+        parts = [cells.numbers[:, in_a_row(columns)] for _, columns in self.families]
         if wanted is not None and len(self.automatic):
-            parts = [self._possible(*pair, part) for pair, part in zip(self.families, parts, strict=True)]
+            checked = np.intersect1d(self.automatic, wanted)
+            pairs = zip(self.families, parts, strict=True)
+            parts = [_possible(family, part, np.isin(at, checked)) for (family, at), part in pairs]
         if len(self.categories):
             at = self.categories if wanted is None else np.intersect1d(self.categories, wanted)
             parts.append(self.levels.indicators(cells.worded(at), at)[0])
         if len(self.informative):
             parts.append(cells.missing()[:, self.informative].astype(np.float64))
         return Table(parts, len(self.kinds))
-
-    def _possible(self, family: Family, columns: Integers, values: Floats) -> Floats:
-        """Numbers, NaN where an automatic family cannot have them."""
-        chosen = np.isin(columns, self.automatic)
-        inside = family.support.contains(values, family.integral) | ~chosen
-        return values if inside.all() else np.where(inside | np.isinf(values), values, np.nan)
 
     def unseen(self, cells: Cells) -> Integers:
         """How many cells of each column have a level that no row of the fit had, shape (D,)."""
@@ -125,10 +140,10 @@ class Schema:
         column = int(np.argmax(other))
         where = column_name(column, names)
         if cells.kinds[column] == WORD:
-            words = cells.words[:, np.searchsorted(cells.at, column)]
-            shown = next(word for word in words if word is not None)
+            codes = cells.coded.codes[:, cells.at == column]
+            shown = [f" such as {word!r}" for word in cells.coded.words[codes[codes >= 0][:1]]]
             raise ValueError(
-                f"{where} held numbers when the model was fitted, and now text such as {shown!r}: "
+                f"{where} held numbers when the model was fitted, and now text{''.join(shown)}: "
                 "make it numbers."
             )
         raise ValueError(
@@ -178,6 +193,20 @@ class Schema:
         return out
 
 
+def _possible(family: Family, values: Floats, checked: Booleans) -> Floats:
+    """Numbers, NaN where an automatic family cannot have them."""
+    if family.support == Support() or not checked.any():
+        return values
+    some = values if checked.all() else values[:, checked]
+    outside = ~family.support.contains(some, family.integral) & ~np.isinf(some)
+    if not outside.any():
+        return values
+    out, columns = values.copy(), np.flatnonzero(checked)
+    rows, places = np.nonzero(outside)
+    out[rows, columns[places]] = np.nan
+    return out
+
+
 def plain_family(schema: Schema) -> Family | None:
     """The one family of all columns, where numbers of one family are all there is; None otherwise."""
     alone = len(schema.families) == 1 and not len(schema.categories) and not len(schema.informative)
@@ -186,8 +215,8 @@ def plain_family(schema: Schema) -> Family | None:
     return schema.families[0][0] if whole else None
 
 
-def require_numbers_or_gaps(cells: Cells, names: npt.ArrayLike | None) -> None:
-    """Raise ``ValueError``, naming the column, for numbers that are infinite and columns without a cell."""
+def require_finite(cells: Cells, names: npt.ArrayLike | None) -> None:
+    """Raise ``ValueError``, naming the column, for numbers that are infinite."""
     infinite = np.isinf(cells.numbers)
     if infinite.any():
         row, column = np.argwhere(infinite)[0]
@@ -195,8 +224,11 @@ def require_numbers_or_gaps(cells: Cells, names: npt.ArrayLike | None) -> None:
             f"{column_name(int(column), names)} has {cells.numbers[row, column]} in row {row}: use finite "
             "numbers, or leave the cell empty (Input X contains infinity)."
         )
-    empty = np.asarray(cells.missing().all(axis=0))
-    if len(cells.numbers) and empty.any():
+
+
+def require_some_cells(empty: Booleans, names: npt.ArrayLike | None) -> None:
+    """Raise ``ValueError``, naming the first, for columns (D,) without a cell."""
+    if empty.any():
         more = int(empty.sum()) - 1
         others = f" (and {more} more)" if more else ""
         where = column_name(int(np.argmax(empty)), names)

@@ -9,7 +9,6 @@ from typing import Literal, Protocol, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from maxdisc.columns import AnyFamily, AnyMoments
 from maxdisc.decision import LinearDecision
@@ -25,6 +24,7 @@ from maxdisc.redundancy import Overlap, Redundancy
 from maxdisc.rows import ArrayRows, FixedFolds, Folds, RenumberedFolds, Rows
 from maxdisc.smoothing import Smoothing
 from maxdisc.sweeping import Counted, Sweep, Sweepable
+from maxdisc.tables import stacked
 
 Rule = Literal["best", "one_se"]
 _Decision: TypeAlias = LinearDecision | MixedDecision
@@ -472,9 +472,8 @@ def _is_held_easily(rows: Rows, folds: Folds, most: int) -> bool:
 
 def _in_memory(drawn: Sequence[RowSample], n_classes: int) -> tuple[ArrayRows, Sequence[Folds]]:
     """The samples of all folds as rows, and which of them are whose."""
-    X = [part.X for part in drawn]
     rows = ArrayRows(
-        sp.csr_array(sp.vstack(X)) if is_sparse(X[0]) else np.concatenate(X),
+        stacked([part.X for part in drawn]),
         np.concatenate([part.codes for part in drawn]),
         n_classes,
         np.concatenate([part.level_weights() for part in drawn]),

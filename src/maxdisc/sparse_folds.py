@@ -17,7 +17,7 @@ from maxdisc.decision import CELLS_AT_A_TIME, unknown_decision, worth_compiling
 from maxdisc.divergences import Divergence, FeatureRanking, js_gm, require_finite
 from maxdisc.families import Family
 from maxdisc.held_out import HeldOut, content_hashes, sampled
-from maxdisc.matrices import Floats, Integers, Matrix, blocks, is_sparse
+from maxdisc.matrices import Floats, Integers, Matrix, blocks, is_sparse, on_lines
 from maxdisc.moments import ClassMoments
 from maxdisc.rows import LEFT_OUT, ArrayRows, Folds, RenumberedFolds
 from maxdisc.selection import Choice, SelectionPath, share_of_folds
@@ -79,8 +79,10 @@ class SparseFoldModels:
 
     @cached_property
     def _whole(self) -> ClassMoments:
-        rows = self.rows
-        return class_moments(self.family.statistics, rows.X, rows.labels, rows.n_classes, rows.weights)
+        group, rows = self._groups[0], self.rows
+        if (group.fold == LEFT_OUT).any():
+            return class_moments(self.family.statistics, rows.X, rows.labels, rows.n_classes, rows.weights)
+        return group.counted.whole
 
     @cached_property
     def _spare(self) -> list[Floats]:
@@ -199,13 +201,12 @@ class SparseFoldModels:
             before += len(group.trials)
             if not trials:
                 continue
-            _ = self._columns
-            # The moments of all the rows are needed in the end, and there is a thread that has nothing to do.
-            in_threads(partial(_looked_up, self), [group, self])
+            # Now, by all threads together.
+            _ = group.counted
             pairs = [(smoothing, trial) for smoothing in smoothings for trial in trials]
             done = self._done(task, pairs)
             if len(self._groups) > 1:
-                vars(group).pop("cells")
+                vars(group).pop("counted")
             for i, by_fold in enumerate(out):
                 by_fold.update(zip(numbers, done[i * len(trials) : (i + 1) * len(trials)], strict=True))
         return out
@@ -217,7 +218,7 @@ class SparseFoldModels:
     ) -> list[_Result]:
         """Make the models of pairs, in as many tables as there are threads, and try them on their rows."""
         while len(self._spare) < min(n_threads(), len(pairs)):
-            self._spare.append(np.empty((self._most_placed, self.rows.n_classes)))
+            self._spare.append(on_lines(self._most_placed, self.rows.n_classes))
 
         def begun(pair: tuple[Smoothing, _Trial], seat: int) -> Work[_Result]:
             smoothing, trial = pair
@@ -231,11 +232,6 @@ class SparseFoldModels:
         stored = np.diff(self._values.indptr)
         most = max(int(stored[trial.held].sum()) for group in self._groups for trial in group.trials)
         return min(most, self.n_features)
-
-
-def _looked_up(models: SparseFoldModels, owner: _Group | SparseFoldModels) -> None:
-    """Have what a group, or all models together, will be asked for."""
-    _ = models._whole if isinstance(owner, SparseFoldModels) else owner.cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,6 +248,14 @@ class _Cells:
     def n_placed(self) -> int:
         """How many features the rows held out have."""
         return int(self.place.max(initial=-1)) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class _Counted:
+    """What one pass over the columns finds: the class sums of every fold, and of all the rows."""
+
+    cells: list[_Cells]
+    whole: ClassMoments
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,8 +278,8 @@ class _Group:
         return np.where(self.fold == LEFT_OUT, 0.0, self.models._weights)
 
     @cached_property
-    def cells(self) -> list[_Cells]:
-        from maxdisc.kernels.cells import cell_ends, fold_cells
+    def counted(self) -> _Counted:
+        from maxdisc.kernels.cells import count_classes, fold_cells
 
         models, count = self.models, len(self.chosen)
         n_classes, n_features = models.rows.n_classes, models.n_features
@@ -284,23 +288,23 @@ class _Group:
         folds = np.where(held, self.fold - self.chosen.start, count)
         shift = count.bit_length()
         slots = ((models.rows.labels.astype(np.int64) << shift) + folds).astype(np.uint32)
-        trained = self.trained
-        ends = np.empty(n_features + 1, dtype=np.intp)
-        cell_ends(columns.indptr, columns.indices, slots, shift, n_classes, ends)
+        trained, ranges = self.trained, list(blocks(n_features, n_classes, CELLS_AT_A_TIME))
+        ends = np.zeros(n_features + 1, dtype=np.intp)
+        given = (columns.indptr, columns.indices, slots, shift, n_classes)
+        in_threads(lambda r: count_classes(*given, r.start, r.stop, ends[1:]), ranges)
+        np.cumsum(ends, out=ends)
         classes, sums = np.empty(ends[-1], dtype=np.int32), np.empty((count, ends[-1]))
         pooled, nonzero = np.empty((count, n_features)), np.empty((2, count, n_features))
-        given = (columns.indptr, columns.indices, columns.data, slots, shift, trained, n_classes)
-        in_threads(
-            lambda r: fold_cells(*given, r.start, r.stop, ends, classes, sums, pooled, nonzero),
-            list(blocks(n_features, n_classes, CELLS_AT_A_TIME)),
-        )
-        occurs = nonzero[1] > 0
-        return [
+        whole, spread = np.zeros((1, n_classes, n_features)), np.empty((2, n_features))
+        stored = (columns.indptr, columns.indices, columns.data, slots, shift, trained, n_classes)
+        into = (ends, classes, sums, pooled, nonzero, whole[0], spread)
+        in_threads(lambda r: fold_cells(*stored, r.start, r.stop, *into), ranges)
+        cells = [
             _Cells(
                 ends,
                 classes,
                 sums[f],
-                np.where(occurs[f], np.cumsum(occurs[f], dtype=np.int32) - 1, -1),
+                _places(nonzero[1, f] > 0),
                 # All classes together are all that smoothing looks at.
                 ClassMoments(
                     trained[folds != f].sum(keepdims=True), pooled[f, None, None], nonzero=nonzero[0, f]
@@ -308,6 +312,14 @@ class _Group:
             )
             for f in range(count)
         ]
+        weight = np.bincount(models.rows.labels, trained, n_classes).astype(np.float64)
+        every = ClassMoments(weight, whole, None, None, spread[0], float(trained @ trained), spread[1])
+        return _Counted(cells, every)
+
+
+def _places(occurs: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
+    """The number of each feature among those that occur; -1 for the others."""
+    return np.where(occurs, np.cumsum(occurs, dtype=np.int32) - 1, -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,7 +344,7 @@ class _Trial:
 
     @property
     def _cells(self) -> _Cells:
-        return self.group.cells[self.number]
+        return self.group.counted.cells[self.number]
 
     @cached_property
     def _class_weights(self) -> Floats:

@@ -17,9 +17,15 @@ import scipy.sparse as sp
 
 from maxdisc.checkpoints import Journal, StreamEngine
 from maxdisc.classifier import MaxDiscClassifier
+from maxdisc.columns import MixedMoments
+from maxdisc.frames import cells_of, column_names, is_frame
 from maxdisc.matrices import Matrix, is_sparse
 from maxdisc.partitions import Job, Looks, PartitionedRows, Summand
 from maxdisc.rows import ArrayRows, BatchRows, Rows
+from maxdisc.schema import Schema
+from maxdisc.settings import Settings
+from maxdisc.table_totals import TableTotals
+from maxdisc.tables import Table
 from maxdisc.text import TermFrequencyVectorizer
 
 #: So many batches are looked through for words before what was found is added up.
@@ -98,6 +104,8 @@ class Seen:
     def at(cls, batch: LabelledBatch) -> Seen:
         """One batch."""
         X, labels = batch.X, np.unique(batch.y).tolist()
+        if is_frame(X):
+            return cls(labels, X.shape[0], batch.left_out, X.shape[1], False, 0.0)
         if isinstance(X, list):
             return cls(labels, len(X), batch.left_out, -1, True, 0.0)
         least = float(X.data.min(initial=0.0)) if is_sparse(X) else 0.0
@@ -166,16 +174,21 @@ class LabelledStream:
     ) -> None:
         self.batches, self.vectorizer, self.names = batches, vectorizer, names
         self.journal = Journal(None, {}) if journal is None else journal
-        self.journal.allow(Seen)
+        for kind in (Seen, TableTotals, MixedMoments, Table):
+            self.journal.allow(kind)
         self._seen: Seen | None = None
+        self._totals: TableTotals | None = None
+        self._schema: Schema | None = None
 
     def look(self) -> Seen:
-        """The first pass: labels, and the words of documents."""
+        """The first pass: labels, and the words of documents, or what columns of frames hold."""
         if self._seen is None:
-            seen, *terms = self.journal.added(self._looks)
+            seen, *others = self.journal.added(self._looks)
             if self.vectorizer is not None:
-                self.vectorizer.fit_totals(terms[0])
+                self.vectorizer.fit_totals(others[0])
                 seen = replace(seen, width=len(self.vectorizer.terms_))
+            elif others:
+                self._totals = others[0]
             self._seen = seen
         return self._seen
 
@@ -192,17 +205,24 @@ class LabelledStream:
         MaxDiscClassifier
             The same, fitted: the model that it would be with all rows in memory.
         """
-        seen = self.look()
+        seen, settings = self.look(), Settings.of(classifier.get_params(deep=False))
         example: Matrix = np.zeros((1, seen.width))
-        if seen.sparse:
+        self._schema = None
+        if self._totals is not None and settings.reads_frames():
+            settings.require_mixable(True)
+            self._schema = settings.schema_of(self._totals, seen.y)
+            example = self._schema.example()
+        elif seen.sparse:
             example = sp.csr_array(([seen.least], ([0], [0])), shape=example.shape)
         rows: Rows = PartitionedRows(self, self._rows_of, len(seen.labels), Looks(example, seen.n_rows))
         if classifier.structure != "independent":
             # They ask for sums in the middle of others.
             rows = BatchRows(self._arrays, len(seen.labels), self.names)
-        classifier.fit_rows(rows, seen.y)
+        classifier.fit_rows(rows, seen.y, self._schema)
         if self.names is not None and self.vectorizer is None:
             classifier.feature_names_in_ = np.array(self.names, dtype=object)
+        elif self._totals is not None:
+            classifier.feature_names_in_ = np.array(self._totals.names, dtype=object)
         return classifier
 
     def added(self, job: Job[Summand]) -> list[Summand]:
@@ -224,8 +244,8 @@ class LabelledStream:
         for first in batches:
             segment = _Segment(chain([first], islice(batches, SEGMENT - 1)))
             terms = [] if self.vectorizer is None else [self.vectorizer.totals(segment.documents())]
-            count, seen = segment.looked()
-            yield count, [*seen, *terms]
+            count, seen, totals = segment.looked()
+            yield count, [*seen, *terms, *totals]
 
     def _rows_of(self, batch: LabelledBatch) -> ArrayRows:
         seen = self.look()
@@ -238,6 +258,10 @@ class LabelledStream:
     def _matrix(self, X: Any, width: int) -> Matrix:
         if self.vectorizer is not None:
             return self.vectorizer.transform(X)
+        if is_frame(X):
+            names = column_names(X)
+            cells = cells_of(X, names)
+            return cells.numbers if self._schema is None else self._schema.encoded(cells, names)
         if is_sparse(X):
             X = sp.csr_array(X)
             return sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
@@ -256,6 +280,7 @@ class _Segment:
     def __init__(self, batches: Iterator[LabelledBatch]) -> None:
         self._batches = batches
         self._count, self._seen = 0, list[Seen]()
+        self._totals: list[TableTotals] = []
 
     def documents(self) -> Iterator[str]:
         for batch in self._passing():
@@ -266,10 +291,15 @@ class _Segment:
             self._count += 1
             seen = Seen.at(batch)
             self._seen = [self._seen[0] + seen] if self._seen else [seen]
+            if is_frame(batch.X):
+                with batch.located():
+                    names = column_names(batch.X)
+                    totals = TableTotals.of(cells_of(batch.X, names), batch.y, names)
+                self._totals = [self._totals[0] + totals] if self._totals else [totals]
             yield batch
 
-    def looked(self) -> tuple[int, list[Seen]]:
+    def looked(self) -> tuple[int, list[Seen], list[TableTotals]]:
         """How many batches there are, and what was seen of them all."""
         for _ in self._passing():
             pass
-        return self._count, self._seen
+        return self._count, self._seen, self._totals

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from maxdisc.matrices import Matrix
+import numpy as np
+import scipy.sparse as sp
+
+from maxdisc.matrices import Matrix, is_sparse
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,3 +42,25 @@ class Table:
 
     def __getitem__(self, rows: object) -> Table:
         return Table([part[rows] for part in self.parts], self.n_columns)
+
+
+def stacked(parts: Sequence[Matrix]) -> Matrix:
+    """Matrices or tables of the same columns, one below the other.
+
+    Parameters
+    ----------
+    parts : sequence of matrices, or of Table
+        All dense, all sparse, or all tables.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.tables import stacked
+    >>> stacked([np.zeros((2, 3)), np.ones((1, 3))]).shape
+    (3, 3)
+    """
+    first = parts[0]
+    if isinstance(first, Table):
+        columns = zip(*(part.parts for part in parts), strict=True)
+        return Table([stacked(some) for some in columns], first.n_columns)
+    return sp.csr_array(sp.vstack(parts)) if is_sparse(first) else np.concatenate(parts)

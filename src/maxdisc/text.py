@@ -326,6 +326,27 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
         terms, counts = count_words(_Documents(raw_documents), self._checked_rule())
         return self._scaled(counts, self._columns(terms))
 
+    def spans(self, document: str) -> list[tuple[str, int, int]]:
+        """Where in a document its terms stand, whether :meth:`fit` kept them or not.
+
+        Parameters
+        ----------
+        document : str
+            One document.
+
+        Returns
+        -------
+        list of (str, int, int)
+            Each term, the character it begins at, and the one after its end.
+
+        Examples
+        --------
+        >>> from maxdisc import TermFrequencyVectorizer
+        >>> TermFrequencyVectorizer().spans("To be, or")
+        [('to', 0, 2), ('be', 3, 5), ('or', 7, 9)]
+        """
+        return self._checked_rule().spans(document)
+
     def _columns(self, terms: Terms) -> Integers:
         """For each term its column, or -1."""
         vocabulary = self.vocabulary_

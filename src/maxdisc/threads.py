@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -124,28 +125,41 @@ def in_turn(tasks: Sequence[Callable[[int], Work[Result]]], most: int) -> list[R
 
 def _seated(pool: Executor, tasks: Sequence[Callable[[int], Work[Result]]], most: int) -> list[Result]:
     free, waiting = list(range(most)), list(enumerate(tasks))[::-1]
-    running: dict[Future[Any], tuple[int, int]] = {}
+    # By what runs: the number of a task, that of a part of its work (-1: the task itself), and their seat.
+    running: dict[Future[Any], tuple[int, int, int]] = {}
     works: dict[int, Work[Result]] = {}
-    parts: dict[int, list[Future[Any]]] = {}
+    parts: dict[int, list[Any]] = {}
+    # The same for parts that nobody has begun.
+    ready: deque[tuple[int, int, int]] = deque()
+    unfinished: Counter[int] = Counter()
 
-    def start(function: Callable[..., Any], at: tuple[int, int], *given: int) -> Future[Any]:
+    def start(function: Callable[..., Any], at: tuple[int, int, int], *given: int) -> None:
         # What threads start themselves is bound by the same limit.
-        future = pool.submit(copy_context().run, function, *given)
-        running[future] = at
-        return future
+        running[pool.submit(copy_context().run, function, *given)] = at
 
-    while waiting or running:
-        while waiting and free:
-            number, task = waiting.pop()
-            seat = free.pop()
-            start(task, (number, seat), seat)
-        for future in wait(running, return_when=FIRST_COMPLETED).done:
-            number, seat = at = running.pop(future)
-            if number not in works:
-                works[number] = future.result()
-                parts[number] = [start(part, at) for part in works[number].parts]
+    while waiting or ready or running:
+        # One more than there are threads, so that none waits for this one; and no more than that, as a task
+        # that has got a seat goes before the parts of others, or in the end it would be alone.
+        while len(running) <= n_threads():
+            if waiting and free:
+                number, task = waiting.pop()
+                seat = free.pop()
+                start(task, (number, -1, seat), seat)
+            elif ready:
+                number, i, seat = ready.popleft()
+                start(works[number].parts[i], (number, i, seat))
             else:
-                future.result()
-            if at not in running.values():
+                break
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            number, i, seat = running.pop(future)
+            if i < 0:
+                work = works[number] = future.result()
+                unfinished[number] = len(work.parts)
+                parts[number] = [None] * len(work.parts)
+                ready.extend((number, k, seat) for k in range(len(work.parts)))
+            else:
+                parts[number][i] = future.result()
+                unfinished[number] -= 1
+            if not unfinished[number]:
                 free.append(seat)
-    return [works[i].together([part.result() for part in parts[i]]) for i in range(len(tasks))]
+    return [works[i].together(parts[i]) for i in range(len(tasks))]

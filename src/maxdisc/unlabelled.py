@@ -18,6 +18,7 @@ from maxdisc import kernels
 from maxdisc.columns import AnyFamily, AnyMoments, Columns, MixedMoments
 from maxdisc.decision import STORED_WORTH_LOADING, LinearDecision
 from maxdisc.densities import LEAST_SPREAD, class_prior
+from maxdisc.evidence import Evidence
 from maxdisc.families import Family
 from maxdisc.matrices import Booleans, Floats, Integers, Matrix, is_sparse
 from maxdisc.moments import ClassMoments, merged, recentred
@@ -34,6 +35,9 @@ LEAST_CHANGE_ON_FOLDS = 0.01
 MOST_STEPS = 100
 #: All in all, unlabelled rows are read about so many times.
 PASSES = 64
+#: Unlabelled rows are used if held-out rows are better off by more standard errors than this. A single row,
+#: however large its loss, comes to exactly one: it never decides alone.
+SURE = 1.0
 #: A row belongs to no class with less than this.
 LEAST_SHARE = 1e-14
 
@@ -451,25 +455,47 @@ def _light(moments: AnyMoments) -> AnyMoments:
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """How good a model is on held-out rows: its loss, of all and of each fold."""
+    """How good a model is on held-out labelled rows.
+
+    Parameters
+    ----------
+    loss : float
+        On average.
+    parts, weights : ndarray of shape (n,)
+        The loss of each row, or of each fold where rows have none, and what it weighs.
+    """
 
     loss: float
-    by_fold: Floats
+    parts: Floats
+    weights: Floats
 
     @classmethod
-    def of(cls, choice: Choice, log_loss: float | None) -> Held:
+    def of(cls, choice: Choice, evidence: Evidence | None) -> Held:
         """The log-loss of weighed evidence; else, as raw probabilities mean little, minus the accuracy."""
+        if evidence is not None and evidence.by_row is not None:
+            return cls(evidence.log_loss, evidence.by_row.losses, evidence.by_row.weights)
         path = choice.path
         assert path is not None
         at = min(int(np.searchsorted(path.sizes, choice.size)), len(path.sizes) - 1)
-        if log_loss is None:
-            return cls(-float(path.mean_accuracy[at]), -path.accuracy[:, at])
-        return cls(log_loss, path.log_loss[:, at])
+        return cls(-float(path.mean_accuracy[at]), -path.accuracy[:, at], path.weight)
+
+    def ahead_of(self, other: Held) -> float:
+        """By how many standard errors this loss is less than another's; minus infinity if not comparable.
+
+        The same rows are judged by both, so it is the differences that vary.
+        """
+        if len(self.parts) != len(other.parts):
+            return -np.inf
+        share = self.weights / self.weights.sum()
+        freedom = 1 - share @ share  # with equal weights, 1 - 1 / n
+        apart = other.parts - self.parts
+        spread = share**2 @ (apart - share @ apart) ** 2
+        gain = other.loss - self.loss
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return float(
+                np.nan_to_num(gain * np.sqrt(freedom / spread), nan=0.0, posinf=np.inf, neginf=-np.inf)
+            )
 
     def beats(self, other: Held) -> bool:
-        """Whether this loss is less by more than one standard error of the difference over folds."""
-        noise = 0.0
-        if len(self.by_fold) == len(other.by_fold) > 1:
-            apart = (self.by_fold - other.by_fold).std(ddof=1)
-            noise = float(apart) / np.sqrt(len(self.by_fold))
-        return self.loss < other.loss - noise
+        """Whether this loss is less by more than noise."""
+        return self.ahead_of(other) > SURE + 1e-9

@@ -92,6 +92,38 @@ class WordRule:
             for i in range(len(words) - n + 1)
         ]
 
+    def spans(self, document: str) -> list[tuple[str, int, int]]:
+        """The terms of one document as :meth:`terms` has them, each with where it begins and ends.
+
+        Places are characters of the document as it is given; what stands between the words of a term, such as
+        words that are passed over, belongs to it.
+
+        Examples
+        --------
+        >>> from maxdisc.words import WordRule
+        >>> WordRule(ngram_range=(1, 2)).spans("The Cat")
+        [('the', 0, 3), ('cat', 4, 7), ('the cat', 0, 7)]
+        """
+        text = document.lower() if self.lowercase else document
+        group = self._expression.groups
+        words = []
+        for match in self._expression.finditer(text):
+            # A group that takes no part is an empty word.
+            word = match[group] or ""
+            start = match.start(group) if word else match.start()
+            if word not in self.stop_words:
+                words.append((word, start, start + len(word)))
+        if len(text) != len(document):
+            # Of some letters the lower case is longer: "\u0130" becomes two characters.
+            place = [at for at, letter in enumerate(document) for _ in letter.lower()] + [len(document)]
+            words = [(word, place[a], place[b - 1] + 1 if a < b else place[a]) for word, a, b in words]
+        low, high = self.ngram_range
+        return [
+            (" ".join(word for word, _, _ in words[i : i + n]), words[i][1], words[i + n - 1][2])
+            for n in range(low, min(high, len(words)) + 1)
+            for i in range(len(words) - n + 1)
+        ]
+
 
 @dataclass(frozen=True, eq=False)
 class Counts:

@@ -30,6 +30,10 @@ def write(name, model, X, shown, **options):
     stored = {"X": shown, "predicted": model.predict(X).tolist()}
     if isinstance(classifier, MaxDiscClassifier):
         stored["joint_log_proba"] = classifier.predict_joint_log_proba(rows).tolist()
+        if classifier.evidence_ is not None and getattr(classifier.evidence_, "novelty", None) is not None:
+            stored["novelty"] = classifier.novelty(rows).tolist()
+        if classifier.n_iter_:
+            stored["unlabelled"] = [classifier.n_iter_, classifier.unlabelled_weight_]
     else:
         stored["log_proba"] = classifier.predict_log_proba(rows).tolist()
     with open(HERE / f"{name}.json", "x", encoding="utf-8") as file:
@@ -94,7 +98,7 @@ def main():
     write("without-moments", small, amounts[:6], amounts[:6].tolist(), moments=False)
 
     # Format 2.
-    both = MaxDiscClassifier(divergence="jensen_shannon", redundancy=0.5, n_features=3)
+    both = MaxDiscClassifier("gaussian", divergence="jensen_shannon", redundancy=0.5, n_features=3)
     write("redundancy", both.fit(frame, labels), few, shown)
 
 
@@ -149,9 +153,43 @@ def numeric():
     write("numeric", model, X[:6], X[:6].tolist())
 
 
+def mixed():
+    """What format 3 has first: columns of several families, soft labels, p-values of unknown things."""
+    rng = np.random.default_rng(4)
+    y = np.arange(120) % 3
+    frame = pd.DataFrame(
+        {
+            "größe": rng.normal(y, 1.0),
+            "count": rng.poisson(1.0 + y),
+            "amount": rng.gamma(2.0 + y),
+            "told": rng.random(120) < 0.2 + 0.3 * y,
+            "colour": np.array(["red", "grün", "blue"], dtype=object)[(y + (rng.random(120) < 0.3)) % 3],
+            "": np.array(["up", "down"], dtype=object)[rng.integers(0, 2, 120)],
+        }
+    )
+    frame.loc[::7, "größe"] = np.nan
+    frame["colour"] = frame["colour"].where(np.arange(120) % 11 > 0, None)
+    labels = np.array(["low", "middle", "high"], dtype=object)[y]
+    few = frame[:8]
+    shown = {name: [None if pd.isna(v) else v for v in few[name].tolist()] for name in few}
+    write("mixed-table", MaxDiscClassifier(missing="informative").fit(frame, labels), few, shown)
+    given = MaxDiscClassifier({"größe": "gaussian"}, categorical_features=["count"], prior=[0.2, 0.3, 0.5])
+    write("mixed-without-moments", given.fit(frame, labels), few, shown, moments=False)
+    # Two heaps, of which five rows in a hundred have a label.
+    which = np.arange(400) % 2
+    X = rng.normal(size=(400, 4)) + which[:, None] * [3.0, 1.0, 0.0, 0.0]
+    some = [label if row % 40 < 4 else None for row, label in enumerate(which.tolist())]
+    soft = MaxDiscClassifier(family="gaussian").fit(X, some)
+    assert soft.n_iter_ > 0
+    write("few-labels", soft, X[:6], X[:6].tolist())
+    strange = np.r_[X[:4], [[30.0, -20.0, 0.0, 5.0]]]
+    write("novelty", MaxDiscClassifier().fit(X, which), strange, strange.tolist())
+
+
 if __name__ == "__main__":
     main()
     joint()
     averaged()
     weighed()
     numeric()
+    mixed()

@@ -19,10 +19,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from maxdisc.classifier import MaxDiscClassifier
+from maxdisc.frames import cells_of, column_names, is_frame
 from maxdisc.matrices import Matrix
 from maxdisc.parameters import require_labels, require_numbers, sorted_union
 from maxdisc.partitions import Engine, Looks, PartitionedRows
 from maxdisc.rows import ArrayRows
+from maxdisc.schema import Schema
+from maxdisc.settings import Settings
+from maxdisc.table_totals import TableTotals
 from maxdisc.text import TermFrequencyVectorizer
 
 Model = TypeVar("Model")
@@ -131,18 +135,25 @@ def fit_labelled(
     vectorizer, classifier = taken_apart(estimator)
     if vectorizer is not None:
         vectorizer = clone(vectorizer)
-    look = None
-    if classes is None or vectorizer is not None:
-        found, seen = engine.added(partial(_looked_up, vectorizer=vectorizer))
-        if vectorizer is None:
+    settings = Settings.of(classifier.get_params(deep=False))
+    # Frames have named columns; matrices have none of a kind of their own.
+    columns = vectorizer is None and names is not None and settings.reads_frames()
+    look, schema = None, None
+    if classes is None or vectorizer is not None or columns:
+        found, seen = engine.added(partial(_looked_up, vectorizer=vectorizer, columns=columns))
+        classes = found.settled() if classes is None else classes
+        if isinstance(seen, TableTotals):
+            settings.require_mixable(True)
+            schema = settings.schema_of(seen, np.asarray(classes))
+            look = Looks(schema.example(), 1)
+        elif vectorizer is None:
             look = seen
         else:
             vectorizer.fit_totals(seen)
             look = Looks(sp.csr_array((1, len(vectorizer.terms_))), 1)
-        classes = found.settled() if classes is None else classes
     known = np.asarray(classes)
-    rows = PartitionedRows(engine, _Coded(known, names, vectorizer), len(known), look)
-    classifier.fit_rows(rows, known)
+    rows = PartitionedRows(engine, _Coded(known, names, vectorizer, schema), len(known), look)
+    classifier.fit_rows(rows, known, schema)
     if names is not None:
         classifier.feature_names_in_ = names
     if isinstance(estimator, Pipeline):
@@ -191,12 +202,21 @@ class _Found:
         return self.classes
 
 
-def _looked_up(part: Labelled, vectorizer: TermFrequencyVectorizer | None) -> list[Any]:
-    """The labels of a partition, and a look at its rows, or the words of its documents."""
+def _looked_up(
+    part: Labelled, vectorizer: TermFrequencyVectorizer | None, columns: bool = False
+) -> list[Any]:
+    """The labels of a partition, and a look at its rows or columns, or the words of its documents."""
     if not len(part):
         return []
     kept = part.kept()
-    found = _Found.among(part.labels()[kept])
+    labels = part.labels()[kept]
+    found = _Found.among(labels)
+    if columns and is_frame(part.X):
+        if not kept.any():
+            return []
+        weights = None if part.weights is None else np.asarray(part.weights, dtype=np.float64)[kept]
+        names = column_names(part.X)
+        return [found, TableTotals.of(cells_of(part.X, names)[kept], labels, names, weights)]
     if vectorizer is not None:
         return [found, vectorizer.totals(part.X)]
     X = _numbers(part.X)
@@ -210,13 +230,17 @@ class _Coded:
     classes: npt.NDArray[Any]
     names: npt.NDArray[np.object_] | None
     vectorizer: TermFrequencyVectorizer | None
+    schema: Schema | None = None
 
     def __call__(self, part: Labelled) -> ArrayRows:
         n_classes, kept = len(self.classes), part.kept()
         if not kept.any():
             return ArrayRows(np.empty((0, 1)), np.empty(0, dtype=np.intp), n_classes)
         codes = self._codes(part.labels()[kept])
-        X = _numbers(part.X) if self.vectorizer is None else self.vectorizer.transform(part.X)
+        if self.schema is not None:
+            X = self.schema.encoded(cells_of(part.X, self.names), self.names)
+        else:
+            X = _numbers(part.X) if self.vectorizer is None else self.vectorizer.transform(part.X)
         X = X if kept.all() else X[np.flatnonzero(kept)]
         weights = None if part.weights is None else np.asarray(part.weights, dtype=np.float64)[kept]
         return ArrayRows(X, codes, n_classes, weights, self.names)

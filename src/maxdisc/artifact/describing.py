@@ -106,12 +106,12 @@ class Describer:
 
     def classifier(self, model: MaxDiscClassifier) -> Node:
         """What a classifier learnt."""
-        (prior, divergence), path = model._settings, model.path_
+        learnt, path = model._learnt, model.path_
         labels = self._put_labels_and_names(model)
         self._put("class_prior", model.class_prior_)
-        self._put("prior", prior)
+        self._put("prior", learnt.prior)
         self._put("stability", model.stability_)
-        ranking, decision = model._model
+        ranking, decision = learnt.model
         moments = model.moments_ if self.moments else None
         if isinstance(decision, MixedDecision):
             return self._mixed(model, labels, ranking, decision)
@@ -139,7 +139,7 @@ class Describer:
         return {
             "labels": labels,
             "family": encoded(model.families_[0][0], self.functions, "family"),
-            "divergence": encoded(divergence, self.functions, "divergence"),
+            "divergence": encoded(learnt.divergence, self.functions, "divergence"),
             "smoothing": encoded(model.smoothing_, self.functions, "smoothing"),
             "path": path and encoded(path.smoothing, self.functions, "smoothing"),
             "moments": self.moments,
@@ -156,7 +156,7 @@ class Describer:
             return {}
         for field in FIELDS[Novelty]:
             self._put(f"novelty.{field}", getattr(evidence.novelty, field))
-        unknown = model._unknown
+        unknown = model._learnt.unknown
         parts = [part.decision for part in unknown.parts] if isinstance(unknown, MixedDecision) else [unknown]
         for place, part in enumerate(parts):
             for field in BESIDE if len(part.columns) else ():
@@ -177,7 +177,7 @@ class Describer:
         return {
             "labels": labels,
             "families": [encoded(family, self.functions, "family") for family, _ in schema.families],
-            "divergence": encoded(model._settings[1], self.functions, "divergence"),
+            "divergence": encoded(model._learnt.divergence, self.functions, "divergence"),
             "smoothing": encoded(model.smoothing_, self.functions, "smoothing"),
             "path": path and encoded(path.smoothing, self.functions, "smoothing"),
             "moments": self.moments,

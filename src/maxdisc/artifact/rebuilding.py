@@ -29,6 +29,7 @@ from maxdisc.divergences import Divergence, FeatureRanking
 from maxdisc.evidence import Evidence
 from maxdisc.families import Family
 from maxdisc.joint import Joint, JointDecision
+from maxdisc.learnt import Learnt
 from maxdisc.mixed import MixedDecision
 from maxdisc.moments import ClassMoments
 from maxdisc.novelty import Novelty
@@ -215,16 +216,16 @@ class Shelf:
     def estimator(self, step: Step) -> Any:
         """The estimator of a step, fitted."""
         model = _MODELS[step.kind]()
-        if isinstance(model, MaxDiscClassifier):
-            model._schema = None
         if not step.parameters.keys() <= model.get_params(deep=False).keys():
             raise ModelFileError(
                 f"it has parameters that this version does not know: {short(step.parameters)}."
             )
         model.set_params(**{name: decoded(v, self.functions) for name, v in step.parameters.items()})
         if isinstance(model, MaxDiscClassifier):
-            model.n_iter_, model.unlabelled_weight_ = soft_of(step.fitted)
-            return self._classifier(model, step.fitted)
+            n_iter, weight = soft_of(step.fitted)
+            learnt = self._mixed(step.fitted) if "families" in step.fitted else self._classifier(step.fitted)
+            self._name_features(model)
+            return model._take(replace(learnt, n_iter=n_iter, unlabelled_weight=weight))
         if isinstance(model, DiscriminativeMaxEnt):
             return self._discriminative(model, step.fitted)
         if isinstance(model, CountScaler):
@@ -259,9 +260,7 @@ class Shelf:
         model.mean_length_, model.n_features_in_ = mean_length, n_features
         return model
 
-    def _classifier(self, model: MaxDiscClassifier, fitted: Node) -> MaxDiscClassifier:
-        if "families" in fitted:
-            return self._mixed(model, fitted)
+    def _classifier(self, fitted: Node) -> Learnt:
         # It is only asked whether the value is one, so an abstract class will do.
         family = self.known(fitted["family"], Family, "family")  # type: ignore[type-abstract]  # any subclass will do
         smoothing = self.known(fitted["smoothing"], Smoothing, "smoothing")
@@ -272,14 +271,14 @@ class Shelf:
         joint = self._joint(fitted.get("joint"), family)
         decision: LinearDecision | JointDecision | AveragedDecision
         evidence: Evidence | AveragedEvidence | None = None
-        unknown: tuple[LinearDecision, LinearDecision] | None = None
+        unknown: LinearDecision | None = None
         if joint is None:
             decision = self.value(LinearDecision, "decision", family=family)
             if "evidence" in fitted:
                 evidence = self._evidence(fitted["evidence"])
             if "novelty" in fitted and isinstance(evidence, Evidence):
                 evidence = replace(evidence, novelty=self._novelty(fitted["novelty"]))
-                unknown = decision, self._unknown(decision, 0)
+                unknown = self._unknown(decision, 0)
         elif "average" in fitted:
             decision, evidence = self._average(fitted["average"])
         else:
@@ -291,11 +290,9 @@ class Shelf:
             moments = self.value(ClassMoments, "moments", squares=self.squares("moments"))
         stability = self._stability()
         require_sound(ranking, decision, class_prior, prior, path, moments)
-        self._name_features(model)
-        choice = Choice(smoothing, self.lengths["K"], path, stability)
-        settings, made = (prior, divergence), (ranking, decision)
-        learnt = (made, joint, evidence, unknown)
-        return model._set(family, classes, class_prior, settings, choice, self.lengths["D"], moments, *learnt)
+        choice, made = Choice(smoothing, self.lengths["K"], path, stability), (ranking, decision)
+        given = (family, classes, class_prior, prior, divergence, choice, self.lengths["D"], moments)
+        return Learnt(*given, made, joint, evidence, unknown)
 
     def _novelty(self, there: Any) -> Novelty:
         if there is not True:
@@ -326,14 +323,14 @@ class Shelf:
             raise ModelFileError("the densities of its unknown classes are none.")
         return unknown
 
-    def _mixed(self, model: MaxDiscClassifier, fitted: Node) -> MaxDiscClassifier:
+    def _mixed(self, fitted: Node) -> Learnt:
         smoothing = self.known(fitted["smoothing"], Smoothing, "smoothing")
         divergence, classes = self._divergence(fitted["divergence"]), self.labels(fitted["labels"])
         ranking = self.value(FeatureRanking, "ranking")
         schema = schema_of(self, fitted["families"])
         decision = decision_of(self, schema)
         evidence = None if fitted["evidence"] is None else self._evidence(fitted["evidence"])
-        unknown: tuple[MixedDecision, MixedDecision] | None = None
+        unknown: MixedDecision | None = None
         if "novelty" in fitted:
             if evidence is None:
                 raise ModelFileError("it compares rows with held-out ones, but has no evidence of them.")
@@ -342,7 +339,7 @@ class Shelf:
                 replace(part, decision=self._unknown(part.decision, place))
                 for place, part in enumerate(decision.parts)
             ]
-            unknown = decision, replace(decision, parts=parts, log_prior=np.zeros(2))
+            unknown = replace(decision, parts=parts, log_prior=np.zeros(2))
         class_prior = self.array("class_prior", Field("C"))
         prior = self.array("prior", Field("C", optional=True))
         path, moments = self._path(fitted["path"]), None
@@ -350,12 +347,9 @@ class Shelf:
             moments = moments_of(self, schema, len(classes))
         stability = self._stability()
         require_sound(ranking, decision, class_prior, prior, path, moments)
-        self._name_features(model)
-        choice = Choice(smoothing, self.lengths["K"], path, stability)
-        settings, made = (prior, divergence), (ranking, decision)
-        model._schema = schema
-        given = (schema.columns, classes, class_prior, settings, choice, self.lengths["D"], moments, made)
-        return model._set(*given, evidence=evidence, unknown=unknown)
+        choice, made = Choice(smoothing, self.lengths["K"], path, stability), (ranking, decision)
+        given = (schema.columns, classes, class_prior, prior, divergence, choice, self.lengths["D"], moments)
+        return Learnt(*given, made, evidence=evidence, made_unknown=unknown, schema=schema)
 
     def squares(self, name: str) -> float | None:
         """The sum of the squared weights of the rows, where a file has it."""

@@ -31,17 +31,18 @@ def move_to_columns(
 
 
 @kernel
-def cell_ends(indptr: Any, rows: Any, slots: Any, shift: int, n_classes: int, ends: Any) -> None:
-    """Before each column of a CSC matrix, and in all: how many classes have cells in a column."""
+def count_classes(
+    indptr: Any, rows: Any, slots: Any, shift: int, n_classes: int, start: int, stop: int, counts: Any
+) -> None:
+    """How many classes have cells in each column of a CSC matrix from ``start`` to ``stop``."""
     seen = np.full(n_classes, -1, dtype=np.int64)
-    filled = 0
-    ends[0] = 0
-    for j in range(indptr.size - 1):
+    for j in range(start, stop):
+        found = 0
         for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
             c = np.uint32(slots[np.uint32(rows[p])]) >> np.uint32(shift)
-            filled += seen[c] != j
+            found += seen[c] != j
             seen[c] = j
-        ends[j + 1] = filled
+        counts[j] = found
 
 
 @kernel
@@ -60,23 +61,27 @@ def fold_cells(
     sums: Any,
     pooled: Any,
     nonzero: Any,
+    whole: Any,
+    spread: Any,
 ) -> None:
     """Class sums over the rows of all *other* folds, of some columns.
 
     ``slots`` says for each row of a CSC matrix its class, times 2 to the ``shift``, plus the fold that holds
-    it out; V, if none does. The cells of column j are those from ``ends[j]`` to ``ends[j + 1]``, see
-    :func:`cell_ends`. Their classes are the same for all folds; their sums are ``sums[f]``, some of them 0.
-    Besides, for each fold and column: the sum over all classes, and the weight of the cells that are not zero
-    in ``nonzero[0]``; in ``nonzero[1]`` that of the rows held out.
+    it out; V, if none does. The cells of column j are those from ``ends[j]`` to ``ends[j + 1]``, as many as
+    :func:`count_classes` says. Their classes are the same for all folds; their sums are ``sums[f]``, some of
+    them 0. Besides, for each fold and column: the sum over all classes, and the weight of the cells that are
+    not zero in ``nonzero[0]``; in ``nonzero[1]`` that of the rows held out. And of all rows together: class
+    sums ``whole`` (C, D), which must be zeros, and in ``spread`` (2, D) the weight of the cells that are not
+    zero and their weighted squares.
     """
     n_folds, width = np.uint64(pooled.shape[0]), np.uint64(1) << np.uint64(shift)
     class_of, fold_of = np.uint32(shift), np.uint32(width - np.uint64(1))
-    summed, stored, whole = np.zeros(n_classes * width), np.empty(width), np.empty(width)
+    summed, stored, others = np.zeros(n_classes * width), np.empty(width), np.empty(width)
     seen, found = np.full(n_classes, -1, dtype=np.int64), np.empty(n_classes + 1, dtype=np.int32)
     for j in range(np.uint64(start), np.uint64(stop)):
-        n_found = np.uint64(0)
+        n_found, squares = np.uint64(0), 0.0
         stored[:] = 0.0
-        whole[:] = 0.0
+        others[:] = 0.0
         for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + np.uint64(1)])):
             row, value = np.uint32(rows[p]), data[p]
             slot, weight = np.uint32(slots[row]), weights[row]
@@ -86,6 +91,7 @@ def fold_cells(
             n_found += np.uint64(seen[c] != np.int64(j))
             seen[c] = j
             summed[slot] += weight * value
+            squares += weight * value * value
             stored[slot & fold_of] += weight if value != 0 else 0.0
         first_cell = np.uint64(ends[j])
         for i in range(n_found):
@@ -99,10 +105,10 @@ def fold_cells(
                 sums[last, at] = behind
                 behind += summed[first + last]
             before = 0.0
+            whole[c, j] = behind
             for f in range(n_folds):
-                others = sums[f, at] + before
-                sums[f, at] = others
-                whole[f] += others
+                sums[f, at] += before
+                others[f] += sums[f, at]
                 before += summed[first + f]
             for f in range(width):
                 summed[first + f] = 0.0
@@ -111,9 +117,11 @@ def fold_cells(
             last = n_folds - np.uint64(1) - g
             nonzero[0, last, j] = behind
             behind += stored[last]
+        spread[0, j] = behind
+        spread[1, j] = squares
         before = 0.0
         for f in range(n_folds):
-            pooled[f, j] = whole[f]
+            pooled[f, j] = others[f]
             nonzero[0, f, j] += before
             nonzero[1, f, j] = stored[f]
             before += stored[f]

@@ -64,11 +64,14 @@ def group_spreads(
     last: int,
     nonzero: Any,
     squares: Any,
+    both: Any,
 ) -> None:
-    """What :func:`group_sums` does, for whether values are not zero, and for their squares."""
+    """What :func:`group_sums` does, for whether values are not zero, and for their squares.
+
+    In ``both`` (2 D), which is written over, they stand side by side: one look at memory fetches them. It is
+    the caller's, as threads that were just started are given fresh memory, which costs more than to fill it.
+    """
     two = np.uint64(2)
-    # Both stand side by side: one look at memory fetches them.
-    both = np.empty(2 * nonzero.shape[1])
     for g in range(first, last):
         both[:] = 0.0
         for e in range(np.uint64(starts[g]), np.uint64(starts[g + 1])):
@@ -97,14 +100,14 @@ def group_powers(
     sums: Any,
     squares: Any,
     flat: float,
+    both: Any,
 ) -> int:
     """What :func:`group_sums` does, for the values and for their squares at once; ``sums`` need not be zeros.
 
     Says how many of these groups and columns have a variance of less than ``flat`` times their mean square.
+    For ``both`` see :func:`group_spreads`.
     """
     n_flat, two = 0, np.uint64(2)
-    # A column's sum and sum of squares stand side by side: one look at memory fetches both.
-    both = np.empty(2 * sums.shape[1])
     for g in range(first, last):
         both[:] = 0.0
         total = 0.0

@@ -10,6 +10,7 @@ from maxdisc.report.summary import percent
 from maxdisc.report.tables import (
     DASH,
     MINUS,
+    WITHOUT_Q,
     class_rows,
     evidence_rows,
     number_cards,
@@ -101,7 +102,8 @@ def _nearest(sizes: list[int], chosen: int) -> int:
 
 def _features(report: Report) -> str:
     mixed = len(report.data.families) > 1
-    return _table(
+    said = f"\n\n{WITHOUT_Q}" if any(feature.q is None for feature in report.features) else ""
+    table = _table(
         ("feature", *(["family"] if mixed else []), "divergence", "sets apart", "q", "stability"),
         [
             (
@@ -116,6 +118,7 @@ def _features(report: Report) -> str:
             for feature in report.features
         ],
     )
+    return table + said
 
 
 def _classes(report: Report) -> str:

@@ -17,6 +17,7 @@ from maxdisc.report.summary import percent
 from maxdisc.report.tables import (
     DASH,
     MINUS,
+    WITHOUT_Q,
     class_rows,
     evidence_rows,
     number_cards,
@@ -127,7 +128,8 @@ def _features(report: Report) -> Markup:
             f"{counted(len(drawn), 'best feature')} as the model sees "
             f"{'it' if len(drawn) == 1 else 'them'}: {_kinds(report)} in each class. "
             "q is the share of features listed by luck alone if the list ends there (Benjamini and "
-            "Hochberg); stability, the share of the folds' models that keep the feature.",
+            "Hochberg); stability, the share of the folds' models that keep the feature."
+            + (f" {WITHOUT_Q}" if any(feature.q is None for feature in report.features) else ""),
         ),
         element("div", *drawn, class_="beside pictures"),
         table,

@@ -11,6 +11,11 @@ from maxdisc.wording import counted, shortened
 
 #: Less of a feature than elsewhere; nothing to count.
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
+#: What is said of features of which nothing is known about luck.
+WITHOUT_Q = (
+    "Where q is a dash, the model's moments do not tell it: MaxDiscClassifier.ranking_table(X, y), or "
+    "maxdisc rank with --data, finds it from labelled rows."
+)
 
 
 def number_cards(report: Report) -> list[tuple[str, str, str]]:

@@ -1,4 +1,4 @@
-"""Rows from files: CSV, TSV, Parquet, JSON Lines, svmlight, folders of text, standard input.
+"""Rows from files: CSV, TSV, Parquet, JSON Lines, svmlight, h5ad, folders of text, standard input.
 
 Everything is read in batches of bounded memory that know which rows of which file they hold, so that whatever
 is wrong with a value is said with its place.
@@ -11,7 +11,7 @@ try:
 except ImportError as error:
     raise ImportError("reading files needs pyarrow: pip install 'maxdisc[cli]'") from error
 
-from maxdisc.sources.batches import Batch, joined, recut
+from maxdisc.sources.batches import Batch, joined, recut, table_of
 from maxdisc.sources.dataset import Dataset
 from maxdisc.sources.places import FORMATS, SourceError
 from maxdisc.sources.roles import Roles, guess_roles, matching, nearest
@@ -30,4 +30,5 @@ __all__ = [
     "nearest",
     "open_sink",
     "recut",
+    "table_of",
 ]

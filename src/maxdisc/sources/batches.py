@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse as sp
 
-from maxdisc.matrices import Matrix
+from maxdisc.matrices import Matrix, is_sparse
 from maxdisc.sources.cells import categories, numbers, strings, truths
 
 
@@ -29,11 +29,17 @@ class Opened:
         Its rows; cells as text or bytes where the format has no types.
     n_rows : int or None
         How many, where that is known beforehand.
+    matrix_names : list of str or None
+        What the columns of the matrices are called, where they have names.
+    values : str
+        Which of several matrices it is, in words.
     """
 
     names: list[str]
     tables: Iterator[Any]
     n_rows: int | None = None
+    matrix_names: list[str] | None = None
+    values: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,10 +54,12 @@ class Batch:
             What messages call the file.
         first_row : int
             The number of the first row in its file; rows count from 1, without the row of names.
-        matrix : sparse matrix, optional
-            The numbers, where the file holds them so (svmlight).
+        matrix : matrix, optional
+            The numbers, where the file holds them so (svmlight, h5ad).
         row_numbers : ndarray of shape (n,), optional
             The numbers of the rows in their file, where some between them were left out.
+        matrix_names : list of str, optional
+            What the columns of the matrix are called.
 
     Examples
     --------
@@ -67,6 +75,7 @@ class Batch:
     first_row: int
     matrix: Matrix | None = None
     row_numbers: npt.NDArray[np.intp] | None = None
+    matrix_names: list[str] | None = None
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -116,14 +125,14 @@ class Batch:
         if numbers is None:
             numbers = np.arange(self.first_row, self.first_row + len(self))
         table = self.table.filter(pa.array(kept))
-        return Batch(table, self.source, self.first_row, matrix, numbers[kept])
+        return Batch(table, self.source, self.first_row, matrix, numbers[kept], self.matrix_names)
 
     def between(self, start: int, stop: int) -> Batch:
         """Consecutive rows; messages call them as before."""
         matrix = None if self.matrix is None else self.matrix[start:stop]
         numbers = None if self.row_numbers is None else self.row_numbers[start:stop]
         table = self.table.slice(start, stop - start)
-        return Batch(table, self.source, self.first_row + start, matrix, numbers)
+        return Batch(table, self.source, self.first_row + start, matrix, numbers, self.matrix_names)
 
     def row_bytes(self) -> npt.NDArray[np.int64]:
         """About how many bytes the cells of each row take, shape (n,)."""
@@ -131,7 +140,33 @@ class Batch:
         for column in self.table.columns:
             if column.type in (pa.string(), pa.binary(), pa.large_string(), pa.large_binary()):
                 sizes += pc.fill_null(pc.binary_length(column), 0).to_numpy().astype(np.int64)
-        return sizes if self.matrix is None else sizes + 12 * np.diff(self.matrix.indptr)
+        if self.matrix is None:
+            return sizes
+        if not is_sparse(self.matrix):
+            return sizes + self.matrix.itemsize * self.matrix.shape[1]
+        return sizes + 12 * np.diff(self.matrix.indptr)
+
+
+def table_of(columns: Mapping[str, Sequence[Any]], words: Collection[str]) -> pa.Table:
+    """Cells in memory as the table that a model takes: text in columns of words, float64 in others.
+
+    Parameters
+    ----------
+    columns : mapping of str to sequence
+        Cells by column; None where one is missing.
+    words : collection of str
+        The columns of text.
+
+    Examples
+    --------
+    >>> from maxdisc.sources import table_of
+    >>> table_of({"age": [61.0, None], "ward": ["north", "south"]}, {"ward"}).schema.types
+    [DataType(double), DataType(string)]
+    """
+    return pa.table(
+        [pa.array(cells, pa.string() if name in words else pa.float64()) for name, cells in columns.items()],
+        names=list(columns),
+    )
 
 
 def recut(batches: Iterable[Batch], most_rows: int = 2**16, most_bytes: int = 2**23) -> Iterator[list[Batch]]:
@@ -183,7 +218,7 @@ def recut(batches: Iterable[Batch], most_rows: int = 2**16, most_bytes: int = 2*
 
 
 def joined(parts: Sequence[Any]) -> Any:
-    """Documents, tables or sparse matrices of consecutive batches as one.
+    """Documents, tables or matrices of consecutive batches as one.
 
     Examples
     --------
@@ -195,6 +230,8 @@ def joined(parts: Sequence[Any]) -> Any:
         return list(chain.from_iterable(parts))
     if isinstance(parts[0], pa.Table):
         return pa.concat_tables(parts)
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
     width = max(part.shape[1] for part in parts)
     wide = [
         sp.csr_array((part.data, part.indices, part.indptr), shape=(part.shape[0], width)) for part in parts

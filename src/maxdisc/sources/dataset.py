@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from maxdisc.sources.batches import Batch, Opened
@@ -30,11 +31,17 @@ class Dataset:
     text_column, label_column : str, optional
         The columns that are wanted, where they are known. What has no names (lines, folders, svmlight) takes
         them over.
+    layer : str, optional
+        Of h5ad files: the layer that is read, or "X" or "raw"; by default raw, where there is one, else X.
 
     Attributes
     ----------
     formats : dict
         For each file read so far, its format.
+    values : dict
+        For each file with several matrices, which of them was read, in words.
+    matrix_names : list of str or None
+        What the columns of matrices are called, where they have names; the same in all files.
     total_bytes : int
         The size of all files; 0 if some are not files.
     done_bytes : int
@@ -61,6 +68,7 @@ class Dataset:
         encoding: str = "utf-8",
         text_column: str | None = None,
         label_column: str | None = None,
+        layer: str | None = None,
     ) -> None:
         if format is not None and format not in FORMATS:
             raise SourceError(f"there is no format {format!r}: use {', '.join(FORMATS)}.")
@@ -69,7 +77,10 @@ class Dataset:
         self.encoding = encoding
         self.text_column = text_column
         self.label_column = label_column
+        self.layer = layer
         self.formats: dict[str, str] = {}
+        self.values: dict[str, str] = {}
+        self.matrix_names: list[str] | None = None
         self._names: list[str] | None = None
         self._preview: Batch | None = None
         self._begun: Iterator[Batch] | None = None
@@ -83,6 +94,15 @@ class Dataset:
         """What messages call the data: the first file, and how many more there are."""
         more = len(self.places) - 1
         return self.places[0].name + (f" and {more} more" if more else "")
+
+    @property
+    def is_h5ad(self) -> bool:
+        """Whether the first file is AnnData's, by its name or its first bytes."""
+        place = self.places[0]
+        if place.format is not None or place.once or place.path is None:
+            return place.format == "h5ad"
+        with place.path.open("rb") as file:
+            return format_of_content(file.read(64)) == "h5ad"
 
     @property
     def done_bytes(self) -> int:
@@ -163,7 +183,7 @@ class Dataset:
                 if table.num_rows == 0:
                     continue
                 table = table.rename_columns([self._called(name, place) for name in table.column_names])
-                yield Batch(table, place.name, row + 1, matrix)
+                yield Batch(table, place.name, row + 1, matrix, matrix_names=opened.matrix_names)
                 row += table.num_rows
                 if opened.n_rows:
                     self._current_bytes = place.size * row // opened.n_rows
@@ -183,9 +203,27 @@ class Dataset:
                 raise SourceError(f"{place.name} is empty.")
             form = place.format or format_of_content(head, self.text_column)
             self.formats[place.name] = form
-            opened = _open(form, place, stream, columns)
+            if self.layer is not None and form != "h5ad":
+                raise SourceError(f"--layer is of h5ad files, and {place.name} is {form}: leave it out.")
+            opened = _open(form, place, stream, columns, self.layer)
+        if opened.values:
+            self.values[place.name] = opened.values
+        self._require_alike(place, opened.matrix_names)
         names = [self._called(name, place) for name in opened.names]
-        return Opened(names, opened.tables, opened.n_rows)
+        return replace(opened, names=names)
+
+    def _require_alike(self, place: Place, names: list[str] | None) -> None:
+        """Raise ``SourceError`` unless the matrices of all files have the same columns."""
+        first = self.places[0].name
+        if place is self.places[0]:
+            self.matrix_names = names
+        elif (names is None) != (self.matrix_names is None):
+            raise SourceError(f"{place.name} and {first} are not of one kind: use files of one format.")
+        elif names is not None and names != self.matrix_names:
+            raise SourceError(
+                f"{place.name} has other genes than {first}, or has them in another order: bring them into "
+                "line, or use one file at a time."
+            )
 
     def _called(self, name: str, place: Place) -> str:
         """The names that are made up here are those that are asked for."""
@@ -194,13 +232,20 @@ class Dataset:
         return name
 
 
-def _open(form: str, place: Place, stream: Stream, columns: Collection[str] | None) -> Opened:
+def _open(
+    form: str, place: Place, stream: Stream, columns: Collection[str] | None, layer: str | None
+) -> Opened:
     if form == "parquet":
         return open_parquet(stream, columns)
     if form == "jsonl":
         return open_jsonl(stream, columns)
     if form == "svmlight":
         return open_svmlight(stream)
+    if form == "h5ad":
+        # It needs an extra of its own.
+        from maxdisc.sources.h5ad import open_h5ad
+
+        return open_h5ad(stream, columns, layer)
     if form == "lines":
         return open_lines(stream)
     if form == "folder":

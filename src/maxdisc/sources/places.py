@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-FORMATS = ("csv", "tsv", "parquet", "jsonl", "svmlight", "lines", "folder")
+FORMATS = ("csv", "tsv", "parquet", "jsonl", "svmlight", "h5ad", "lines", "folder")
 
 _SUFFIXES = {
     ".csv": "csv",
@@ -24,6 +24,7 @@ _SUFFIXES = {
     ".svm": "svmlight",
     ".svmlight": "svmlight",
     ".libsvm": "svmlight",
+    ".h5ad": "h5ad",
 }
 _COMPRESSED = {".gz", ".bz2", ".xz"}
 _SVMLIGHT_LINE = re.compile(rb"\s*[^\s:]+(\s+(qid|\d+):[^\s:]+)+\s*(#.*)?$")
@@ -165,6 +166,8 @@ def format_of_content(head: bytes, text_column: str | None = None) -> str:
     """
     if head.startswith(b"PAR1"):
         return "parquet"
+    if head.startswith(b"\x89HDF\r\n\x1a\n"):
+        return "h5ad"
     line = head.removeprefix(codecs.BOM_UTF8).lstrip().split(b"\n", 1)[0]
     if line.startswith(b"{"):
         return "jsonl"

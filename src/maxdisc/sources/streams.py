@@ -124,6 +124,24 @@ class Stream:
             raise SourceError(f"{self.name}: {error}; say another --encoding.") from None
 
 
+class StreamOfBytes(Stream):
+    """Bytes that are in memory already: UTF-8, taken as they are and never decompressed.
+
+    Parameters
+    ----------
+    content : bytes
+        All of them.
+    name : str
+        What messages call them.
+    """
+
+    def __init__(self, content: bytes, name: str) -> None:
+        self.name = name
+        self._copy, self._waiting = None, None
+        self._raw = self.bytes = io.BufferedReader(io.BytesIO(content), HEAD_BYTES)
+        self.compressed = False
+
+
 class _Waiting(io.RawIOBase):
     """A stream that stops waiting for more after Ctrl-C, or when it is told to.
 

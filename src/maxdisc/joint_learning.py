@@ -1,0 +1,111 @@
+"""From a source of rows to joint densities: the best of them, or an average."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from maxdisc.averaged_folds import Average, AveragedModels, averaged_sizes
+from maxdisc.densities import class_prior
+from maxdisc.divergences import FeatureRanking
+from maxdisc.families import FAMILIES
+from maxdisc.joint import POOLED
+from maxdisc.joint_folds import JointChoice, JointModels
+from maxdisc.learnt import Decision, Learnt, require_summable, require_weight
+from maxdisc.notices import notice
+from maxdisc.rows import ArrayRows, BatchRows, Folds, Rows
+from maxdisc.selection import Choice
+from maxdisc.settings import Settings
+
+
+def learn_jointly(
+    settings: Settings,
+    rows: Rows,
+    plans: Sequence[Folds],
+    classes: npt.NDArray[np.generic],
+    names: npt.NDArray[np.generic] | None = None,
+) -> Learnt:
+    """Learn densities of the kept features together.
+
+    Parameters
+    ----------
+    settings : Settings
+        What is asked for; ``settings.joint`` is given.
+    rows : Rows
+        The rows.
+    plans : sequence of Folds
+        On which things are chosen.
+    classes : ndarray of shape (C,)
+        The labels, sorted.
+    names : ndarray of shape (D,), optional
+        Names of the features, for messages.
+
+    Returns
+    -------
+    Learnt
+        With the model made.
+    """
+    assert settings.joint is not None
+    if settings.evidence != "raw" and not isinstance(rows, ArrayRows | BatchRows):
+        raise ValueError(
+            f"evidence={settings.evidence!r} of joint densities needs the rows in memory or in batches: use "
+            "evidence='raw', or structure='independent'."
+        )
+    family, prior = FAMILIES["gaussian"], settings.prior_among(classes)
+    moments = rows.moments(family)[0]
+    require_summable([moments], family, names)
+    require_weight([moments])
+    given = (settings.joint, settings.divergence, prior, settings.smoothing, plans, moments)
+    models = JointModels(rows, *given)
+    size = settings.size(moments.n_features)
+    if size is not None and size > models.largest:
+        raise ValueError(
+            f"a joint density of {size} features is too large for these rows: at most {models.largest}; "
+            "give n_features, or structure='independent'."
+        )
+    average = None if settings.evidence == "raw" else _average(settings, models, size)
+    if average is None:
+        choice = _best(settings, models, size)
+        made: tuple[FeatureRanking, Decision] = models.model(choice)
+    else:
+        choice = JointChoice(average.joint, len(average.decision.columns), average.path)
+        made = average.ranking, average.decision if prior is None else average.decision.under(prior)
+    return Learnt(
+        family,
+        classes,
+        class_prior(moments, prior),
+        prior,
+        settings.divergence,
+        Choice(settings.smoothing or POOLED, choice.size, choice.path),
+        moments.n_features,
+        moments,
+        made,
+        choice.joint,
+        None if average is None else average.evidence,
+        names=names,
+    )
+
+
+def _average(settings: Settings, models: JointModels, size: int | None) -> Average | None:
+    """Over all that is open, each with the trust that held-out rows ask for; None where none tell."""
+    sizes = np.array([size]) if size else averaged_sizes(models.largest)
+    # Held-out rows have the shares of the training rows: trust is learnt from them under these.
+    trusted = replace(models, prior=None)
+    average = AveragedModels(trusted, sizes, settings.evidence == "refined").average(settings.rule)
+    if average is None:
+        notice(
+            f"evidence={settings.evidence!r} needs held-out rows that tell models apart, of classes that "
+            "are also trained on, and there are none: the densities count as they are, as with "
+            "evidence='raw'."
+        )
+    return average
+
+
+def _best(settings: Settings, models: JointModels, size: int | None) -> JointChoice:
+    """One of them, chosen on the folds, if there is anything to choose."""
+    if models.plans and not (size and models.joint.settled):
+        return models.choose(np.array([size]) if size else models.sizes, settings.rule)
+    return JointChoice(models.joint, size or models.largest)

@@ -1,0 +1,238 @@
+"""From a source of rows to what was learnt from it: counting, choosing on folds, weighing the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from maxdisc.columns import AnyFamily, AnyMoments, Columns, MixedMoments
+from maxdisc.decision import LinearDecision
+from maxdisc.densities import class_prior
+from maxdisc.divergences import FeatureRanking
+from maxdisc.evidence import Evidence, calibrate, refine
+from maxdisc.families import Family
+from maxdisc.held_out import band_edges, enough_rows
+from maxdisc.joint_learning import learn_jointly
+from maxdisc.learnt import Learnt, require_summable, require_weight
+from maxdisc.notices import notice
+from maxdisc.redundancy import Overlap, Redundancy
+from maxdisc.rows import ArrayRows, Folds, Rows
+from maxdisc.schema import Schema
+from maxdisc.selection import Choice, FoldModels, choose, size_grid
+from maxdisc.settings import Settings
+from maxdisc.sparse_folds import SparseFoldModels, suits
+
+Models: TypeAlias = FoldModels | SparseFoldModels
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Labelled rows, and all that learning asks of them.
+
+    Parameters
+    ----------
+    rows : Rows
+        The rows; their labels are codes into ``classes``.
+    plans : sequence of Folds
+        On which things are chosen; none, if nothing is left to choose.
+    classes : ndarray of shape (C,)
+        The labels, sorted.
+    schema : Schema or None
+        Of the columns, where they are told apart.
+    names : ndarray of shape (D,) or None
+        Names of the features, for messages.
+    family : Family or Columns, optional
+        Of the features, where more than these rows decides it.
+    """
+
+    rows: Rows
+    plans: Sequence[Folds]
+    classes: npt.NDArray[np.generic]
+    schema: Schema | None = None
+    names: npt.NDArray[np.generic] | None = None
+    family: AnyFamily | None = None
+
+    def family_under(self, settings: Settings) -> AnyFamily:
+        """The family of all features, or the families of the columns."""
+        if self.schema is not None:
+            return self.schema.family
+        return self.family or settings.family_of(self.rows.example())
+
+
+def learn(settings: Settings, data: Data) -> Learnt:
+    """Learn from labelled rows.
+
+    Parameters
+    ----------
+    settings : Settings
+        What is asked for.
+    data : Data
+        The rows.
+
+    Returns
+    -------
+    Learnt
+        With the model made, so that what is wrong with it is said here.
+    """
+    rows, classes = data.rows, data.classes
+    if len(classes) < 2:
+        raise ValueError(
+            f"y has only one class, {classes.tolist()[0]!r}: a classifier needs two classes or more."
+        )
+    if settings.joint is not None:
+        return learn_jointly(settings, rows, data.plans, classes, data.names)
+    family = data.family_under(settings)
+    models: Models | None = None
+    evidence: Evidence | None = None
+    if data.plans:
+        models = fold_models(settings, rows, family, data.plans, classes)
+        # Before anything is tried on folds, so that what is wrong is said by its name.
+        parts = models.parts[0] if isinstance(models, FoldModels) else [models.total()]
+        require_summable(parts, family, data.names)
+        require_weight(parts)
+        choice, evidence = settle(settings, models)
+        moments = models.total()
+    else:
+        moments = rows.moments(cast(Family, family))[0]
+        choice = settings.usual(family, moments.n_features)
+    require_summable([moments], family, data.names)
+    require_weight([moments])
+    learnt = Learnt.of(settings, family, moments, classes, choice, evidence, data.schema, data.names)
+    if settings.evidence != "refined":
+        models = None  # which may take much memory
+    learnt = modelled(settings, learnt, rows)
+    if models is not None:
+        learnt = refined(settings, learnt, models, rows)
+    _ = learnt.decision
+    return learnt
+
+
+def modelled(settings: Settings, learnt: Learnt, rows: Rows) -> Learnt:
+    """With the model, made while there are rows to count products of."""
+    redundancy = settings.reranking(learnt.n_features)
+
+    def reorder(ranking: FeatureRanking) -> FeatureRanking:
+        return _reranked(cast(Redundancy, redundancy), rows, ranking)
+
+    return replace(learnt, made=learnt.modelled(None if redundancy is None else reorder))
+
+
+def _reranked(redundancy: Redundancy, rows: Rows, ranking: FeatureRanking) -> FeatureRanking:
+    """The ranking of the model itself, by one more pass over all the rows."""
+    columns = redundancy.candidates([ranking.order])
+    return redundancy.reranked(ranking, columns, Overlap.of(rows.products(columns)[0]))
+
+
+def added(settings: Settings, before: Learnt | None, data: Data) -> Learnt:
+    """Go on with a further batch of rows.
+
+    Parameters
+    ----------
+    settings : Settings
+        What is asked for.
+    before : Learnt or None
+        What was learnt from earlier batches, with their moments; None for the first.
+    data : Data
+        Rows, with the labels of all batches, their schema and their family; nothing is chosen on them.
+
+    Returns
+    -------
+    Learnt
+        From all batches.
+    """
+    rows, union = data.rows, data.classes
+    family = data.family_under(settings)
+    moments: AnyMoments = rows.moments(cast(Family, family))[0]
+    require_summable([moments], family, data.names)
+    given = (data.schema, data.names)
+    if before is None:
+        choice = settings.usual(family, moments.n_features)
+        return Learnt.of(settings, family, moments, union, choice, None, *given)
+    positions, earlier = np.searchsorted(union, before.classes), before.moments
+    if isinstance(earlier, MixedMoments) and data.schema is not None and before.schema is not None:
+        earlier = data.schema.moved(earlier, before.schema)
+    moments = cast(AnyMoments, cast(Any, earlier).reindexed(positions, len(union)) + moments)
+    known = before.evidence
+    evidence = known.reindexed(positions, len(union)) if isinstance(known, Evidence) else None
+    return Learnt.of(settings, family, moments, union, before.settled, evidence, *given).soft_as(before)
+
+
+def chosen_anew(settings: Settings, before: Learnt, data: Data) -> Learnt:
+    """Choose on folds of some rows what earlier batches left open; what these have taught stays."""
+    family, moments = before.family, cast(AnyMoments, before.moments)
+    models = fold_models(settings, data.rows, family, data.plans, before.classes)
+    choice, evidence = settle(settings, models)
+    given = (before.classes, choice, evidence, before.schema, data.names)
+    learnt = Learnt.of(settings, family, moments, *given).soft_as(before)
+    return refined(settings, learnt, models, data.rows)
+
+
+def fold_models(
+    settings: Settings,
+    rows: Rows,
+    family: AnyFamily,
+    plans: Sequence[Folds],
+    classes: npt.NDArray[np.generic],
+) -> Models:
+    """The models of every fold, by the quickest way that these rows allow."""
+    prior, divergence = settings.prior_among(classes), settings.divergence
+    redundancy = settings.reranking(rows.example().shape[1])
+    if (
+        isinstance(family, Family)
+        and isinstance(rows, ArrayRows)
+        and redundancy is None
+        and suits(rows, family, divergence)
+    ):
+        return SparseFoldModels(rows, family, prior, plans)
+    most = 0 if settings.evidence == "raw" else enough_rows(rows.n_classes, sum(p.count for p in plans))
+    return FoldModels.of(rows, family, divergence, prior, plans, redundancy, most)
+
+
+def settle(settings: Settings, models: Models) -> tuple[Choice, Evidence | None]:
+    """What is chosen on the folds, and how much the evidence counts; warn if that could not be learnt."""
+    choice, evidence = settled(settings, models)
+    if evidence is None and settings.evidence != "raw":
+        notice(
+            f"evidence={settings.evidence!r} is learnt from held-out rows, at least two of each of two "
+            "classes and more than there are bands and classes; these are too few: it is raw."
+        )
+    return choice, evidence
+
+
+def settled(settings: Settings, models: Models) -> tuple[Choice, Evidence | None]:
+    """What is chosen on the folds, and how much the evidence counts, if that can be learnt."""
+    smoothings = (settings.smoothing,) if settings.smoothing else models.family.smoothings
+    size = settings.size(models.n_features)
+    if settings.evidence != "raw":
+        prior = class_prior(models.total(), None)
+        edges = band_edges(size or models.n_features)
+        found = calibrate(models, smoothings, edges, prior, settings.rule, size is not None)
+        if found is not None:
+            return models.with_stability(found[0]), found[1]
+    sizes = np.array([size]) if size else size_grid(models.n_features)
+    return models.with_stability(choose(models, smoothings, sizes, settings.rule)), None
+
+
+def refined(settings: Settings, learnt: Learnt, models: Models, rows: Rows) -> Learnt:
+    """With single features corrected, if that is asked for and can be done."""
+    if settings.evidence != "refined" or not isinstance(learnt.evidence, Evidence):
+        return learnt
+    if (
+        not isinstance(rows, ArrayRows)
+        or rows.labels.ndim != 1
+        or len(models.plans) != 1
+        or models.plans[0].count < 3
+        or isinstance(learnt.family, Columns)
+    ):
+        notice(
+            "evidence='refined' needs the rows in memory, of one family, and at least three folds that "
+            "share them out: it is calibrated."
+        )
+        return learnt
+    shares, generative = class_prior(models.total(), None), cast(LinearDecision, learnt.model[1])
+    evidence = refine(models, rows.X, generative, learnt.settled, learnt.evidence, shares)
+    return replace(learnt, made=learnt.model, evidence=evidence)

@@ -1,0 +1,267 @@
+"""All that fitting leaves behind, as one value: the estimator replaces it whole, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.exceptions import ConvergenceWarning
+
+from maxdisc.averaging import AveragedDecision, AveragedEvidence
+from maxdisc.columns import AnyFamily, AnyMoments, Columns, MixedMoments
+from maxdisc.decision import LinearDecision, Reorder
+from maxdisc.densities import class_prior
+from maxdisc.divergences import Divergence, FeatureRanking
+from maxdisc.evidence import Evidence
+from maxdisc.families import Family
+from maxdisc.joint import Joint, JointDecision
+from maxdisc.matrices import Floats, Integers, Matrix, column_name
+from maxdisc.mixed import MixedDecision, ranked_model, unknown_model
+from maxdisc.notices import notice
+from maxdisc.novelty import Novelty
+from maxdisc.parameters import require_representable
+from maxdisc.schema import Schema
+from maxdisc.selection import Choice
+from maxdisc.settings import Settings
+
+Decision: TypeAlias = LinearDecision | MixedDecision | JointDecision | AveragedDecision
+#: Decisions that are made from moments alone, when they are first asked for.
+FromMoments: TypeAlias = LinearDecision | MixedDecision
+
+# Decisions of no more weights than this (128 MB) are kept for the next rows.
+KEPT_CELLS = 2**24
+
+
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """What was learnt; the ranking and the decision follow from it when they are needed.
+
+    Parameters
+    ----------
+    family : Family or Columns
+        Of all features, or of each column.
+    classes : ndarray of shape (C,)
+        The labels.
+    class_prior : ndarray of shape (C,)
+        Their probabilities.
+    prior : ndarray of shape (C,) or None
+        Those that were asked for.
+    divergence : callable
+        What features are ranked by.
+    choice : Choice
+        Smoothing, number of features and on what evidence.
+    n_features : int
+        D, the number of features seen.
+    moments : ClassMoments, MixedMoments or None
+        All that was learnt from the data; None if a model file came without.
+    made : tuple of FeatureRanking and decision, optional
+        Where they need more than moments, or are there already.
+    joint : Joint or None
+        The joint densities with all that was chosen.
+    evidence : Evidence, AveragedEvidence or None
+        How much the features count; None where evidence is raw.
+    made_unknown : decision, optional
+        The densities of unknown classes, where they are there already.
+    schema : Schema or None
+        What is known of the columns of a table, where they were told apart.
+    names : ndarray of shape (D,) or None
+        Names of the features, for messages.
+    n_iter, unlabelled_weight : int, float
+        How many steps it took to share out the labels of unlabelled rows, and what each of these weighs.
+    verbose : int
+        If positive, it is told when the model is made.
+    """
+
+    family: AnyFamily
+    classes: npt.NDArray[np.generic]
+    class_prior: Floats
+    prior: Floats | None
+    divergence: Divergence
+    choice: Choice
+    n_features: int
+    moments: AnyMoments | None
+    made: tuple[FeatureRanking, Decision] | None = None
+    joint: Joint | None = None
+    evidence: Evidence | AveragedEvidence | None = None
+    made_unknown: FromMoments | None = None
+    schema: Schema | None = None
+    names: npt.NDArray[np.generic] | None = None
+    n_iter: int = 0
+    unlabelled_weight: float = 0.0
+    verbose: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        settings: Settings,
+        family: AnyFamily,
+        moments: AnyMoments,
+        classes: npt.NDArray[np.generic],
+        choice: Choice,
+        evidence: Evidence | None = None,
+        schema: Schema | None = None,
+        names: npt.NDArray[np.generic] | None = None,
+    ) -> Learnt:
+        """From moments of independent features, and what was chosen."""
+        prior = settings.prior_among(classes)
+        return cls(
+            family,
+            classes,
+            class_prior(moments, prior),
+            prior,
+            settings.divergence,
+            choice,
+            moments.n_features,
+            moments,
+            evidence=evidence,
+            schema=schema,
+            names=names,
+            verbose=settings.verbose,
+        )
+
+    def soft_as(self, before: Learnt) -> Learnt:
+        """With the soft labels that an earlier model had learnt from."""
+        return replace(self, n_iter=before.n_iter, unlabelled_weight=before.unlabelled_weight)
+
+    @property
+    def families(self) -> list[tuple[Family, slice | Integers]]:
+        """The families and the columns they describe."""
+        if isinstance(self.family, Columns):
+            assert self.schema is not None  # which the columns were read by
+            return list(self.schema.families_of_columns())
+        return [(self.family, slice(0, self.n_features))]
+
+    @property
+    def settled(self) -> Choice:
+        """What was chosen, without what only the rows of the choice say."""
+        return replace(self.choice, stability=None)
+
+    @cached_property
+    def model(self) -> tuple[FeatureRanking, Decision]:
+        """The ranking and the decision from all the rows, before evidence is weighed."""
+        return self.made if self.made is not None else self.modelled()
+
+    def modelled(self, reorder: Reorder | None = None) -> tuple[FeatureRanking, FromMoments]:
+        """Made from the moments, and re-ranked, if that is asked for."""
+        assert self.moments is not None  # a file without moments has the model itself
+        family, choice = self.family, self.choice
+        given = (self.divergence, self.prior, choice.size, reorder)
+        ranking, decision = ranked_model(family, self.moments, choice.smoothing, *given)
+        unsolved = f"no {family.name} density was found", "they score 0 and do not count."
+        near = f"no {family.name} density has the moments of some class"
+        adjusted = near, "the densities nearest to them were taken."
+        for columns, (what, then) in ((ranking.unsolved, unsolved), (ranking.adjusted, adjusted)):
+            if len(columns):
+                first = column_name(int(columns[0]), self.names)
+                notice(f"{what} for {len(columns)} features, first {first}: {then}", ConvergenceWarning)
+        if self.verbose:
+            print(
+                f"maxdisc: {family.name} densities, {len(self.classes)} classes, "
+                f"{choice.size} of {self.n_features} features kept, {choice.smoothing}"
+            )
+        return ranking, decision
+
+    @cached_property
+    def decision(self) -> Decision:
+        """The Bayes decision on the kept features, with their evidence weighed."""
+        generative = self.model[1]
+        if isinstance(self.evidence, Evidence):
+            if isinstance(generative, LinearDecision):
+                return self.evidence.applied(generative)
+            if isinstance(generative, MixedDecision):
+                return self.evidence.applied(generative)
+        return generative
+
+    @property
+    def density(self) -> LinearDecision | MixedDecision | JointDecision:
+        """The decision that has densities: of an average, that of its best joint model."""
+        decision = self.model[1]
+        return decision.density if isinstance(decision, AveragedDecision) else decision
+
+    @property
+    def novelty(self) -> Novelty | None:
+        """What is usual of held-out rows, where there were any."""
+        return self.evidence.novelty if isinstance(self.evidence, Evidence) else None
+
+    @cached_property
+    def unknown(self) -> FromMoments:
+        """The densities of unknown classes."""
+        if self.made_unknown is not None:
+            return self.made_unknown
+        assert self.moments is not None  # a file without moments has them
+        return unknown_model(cast(FromMoments, self.model[1]), self.moments, self.choice.smoothing)
+
+    def familiarity(self, X: Matrix) -> Floats:
+        """The p-values of "this row belongs to a known class", shape (N,)."""
+        usual = self.novelty
+        if usual is None:
+            raise ValueError(self.why_not_novelty())
+        n_weights = len(self.classes) * len(self.model[1].columns)
+        known, unknown = self._strangers if n_weights <= KEPT_CELLS else self._weighed_for(usual)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return usual.of_rows(known.scores(X), unknown.scores(X))
+
+    @cached_property
+    def _strangers(self) -> tuple[FromMoments, FromMoments]:
+        return self._weighed_for(cast(Novelty, self.novelty))
+
+    def _weighed_for(self, usual: Novelty) -> tuple[FromMoments, FromMoments]:
+        """The decisions among the known classes and among the unknown ones, weighed for novelty."""
+        generative = cast(FromMoments, self.model[1])
+        evidence = replace(cast(Evidence, self.evidence), weights=usual.weights)
+        strength = evidence.strength(len(generative.columns))
+        with np.errstate(over="ignore", invalid="ignore"):
+            known = replace(generative.weighed(strength, np.zeros(1)), log_prior=usual.level)
+            return known, self.unknown.weighed(strength, usual.unknown)
+
+    def why_not_novelty(self) -> str:
+        """What keeps rows from being compared with held-out ones, and what to do about it."""
+        if self.joint is not None:
+            return (
+                "novelty is for independent features, and these are described jointly: fit with "
+                "structure='independent'."
+            )
+        return (
+            "novelty compares rows with held-out ones, and this model has learnt from none: call fit with "
+            "evidence='calibrated' and more rows, or choose_n_features after partial_fit."
+        )
+
+    def require_seen(self, labels: npt.NDArray[np.generic]) -> None:
+        """Raise ``ValueError`` for labels that no row had."""
+        unseen = np.setdiff1d(labels, self.classes)
+        if len(unseen):
+            raise ValueError(
+                f"y has a label the model has not seen, {unseen[:1].tolist()[0]!r}: call partial_fit first."
+            )
+
+    def position(self, label: object) -> int:
+        """Where a label stands among the classes; raise ``ValueError`` for one that is none of them."""
+        found = np.flatnonzero(self.classes == label)
+        if len(found):
+            return int(found[0])
+        shown, more = ", ".join(repr(c) for c in self.classes[:5].tolist()), len(self.classes) - 5
+        listed = f"it has {shown}" + (f" and {more} more" if more > 0 else "")
+        raise ValueError(f"{label!r} is not a class of this model: {listed}.")
+
+
+def require_summable(
+    parts: Sequence[AnyMoments], family: AnyFamily, names: npt.NDArray[np.generic] | None
+) -> None:
+    """Raise ``ValueError``, naming the column, for sums that double precision cannot hold."""
+    for moments in parts:
+        if not isinstance(moments, MixedMoments):
+            require_representable(moments, family.translates, names)
+            continue
+        assert isinstance(family, Columns)
+        for block, part in zip(family.blocks, moments.parts, strict=True):
+            require_representable(part, block.family.translates, family.called(block, names))
+
+
+def require_weight(parts: Sequence[AnyMoments]) -> None:
+    """Raise ``ValueError`` for rows that weigh nothing."""
+    if not any(part.weight.any() for part in parts):
+        raise ValueError("the rows have no weight: at least one must weigh more than 0.")

@@ -1,0 +1,157 @@
+"""A loaded model in use: which columns it wants, and what it says of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from maxdisc.classifier import MaxDiscClassifier
+from maxdisc.fitted import FittedModel
+from maxdisc.matching import MatchedColumns
+from maxdisc.matrices import Floats, Matrix, is_sparse
+from maxdisc.scaling import CountScaler
+from maxdisc.sources import Batch
+
+
+@dataclass(frozen=True, eq=False)
+class Taker:
+    """A model and the columns that it takes.
+
+    Parameters
+    ----------
+    estimator : Pipeline or MaxDiscClassifier
+        As it was saved.
+    fitted : FittedModel
+        The same, taken apart.
+    text : str or None
+        The column of documents; None for a model of numbers.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from maxdisc import MaxDiscClassifier
+    >>> from maxdisc.loaded import Taker
+    >>> from maxdisc.sources import Batch
+    >>> rows = pa.table({"size": [1.0, 2.0, 8.0, 9.0]})
+    >>> model = MaxDiscClassifier(evidence="raw").fit(rows, ["low", "low", "high", "high"])
+    >>> taker = Taker.of(model)
+    >>> said = taker.said(taker.raw(Batch(pa.table({"size": ["8.5"]}), "new.csv", 1)))
+    >>> taker.columns, said.label(said.first)
+    (['size'], ['high'])
+    """
+
+    estimator: Any
+    fitted: FittedModel
+    text: str | None
+
+    @classmethod
+    def of(cls, estimator: Any, text: str | None = None) -> Self:
+        """Take a fitted model apart; ``text`` names the column of documents, should it take any."""
+        fitted = FittedModel.of(estimator)
+        return cls(estimator, fitted, (text or "text") if takes_text(fitted) else None)
+
+    @property
+    def classifier(self) -> MaxDiscClassifier:
+        """The classifier alone."""
+        return self.fitted.classifier
+
+    @property
+    def classes(self) -> list[str]:
+        """The labels, as text."""
+        return self.fitted.classes
+
+    @property
+    def features(self) -> list[str]:
+        """The columns of a table that it wants; none for documents and for svmlight."""
+        first = self.classifier if self.fitted.before is None else self.fitted.before[0]
+        names = getattr(first, "feature_names_in_", None)
+        return [] if self.text is not None or names is None else [str(name) for name in names]
+
+    @property
+    def words(self) -> list[str]:
+        """Those of them that are read as text, whatever it looks like: the categories."""
+        return self.fitted.names[self.fitted.written].tolist()
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that it needs to predict."""
+        return [self.text] if self.text is not None else self.features
+
+    def raw(self, batch: Batch) -> Any:
+        """A batch as the model takes it: documents, a table, or a sparse matrix."""
+        if self.text is not None:
+            return batch.texts(self.text)
+        if batch.matrix is not None:
+            return self.fitting(batch.matrix, batch.matrix_names)
+        return batch.typed(self.features, self.words)
+
+    def matched(self, names: list[str]) -> MatchedColumns:
+        """Where its features are among the columns of a matrix."""
+        return MatchedColumns.of(self.fitted, names)
+
+    def fitting(self, X: Any, names: list[str] | None = None) -> Any:
+        """Rows of several batches as the model takes them; names are those of a matrix's columns."""
+        if names is not None and self.text is None:
+            return self.matched(names).aligned(X)
+        return as_wide(X, self.classifier.n_features_in_) if is_sparse(X) else X
+
+    def said(self, raw: Any) -> Predictions:
+        """What the model says of rows that it takes as they are."""
+        X = self.fitted.rows(raw)
+        return Predictions.of(X, self.classifier.predict_log_proba(X), self.classes)
+
+
+def takes_text(fitted: FittedModel) -> bool:
+    """Whether a model takes documents rather than numbers."""
+    return fitted.before is not None and not isinstance(fitted.before[0], CountScaler)
+
+
+def as_wide(matrix: Matrix, width: int) -> Matrix:
+    """A sparse matrix with exactly so many columns: what a model does not know says nothing."""
+    if matrix.shape[1] > width:
+        return matrix[:, :width]
+    return sp.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], width))
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Probabilities of some rows, and the two most probable classes of each.
+
+    Parameters
+    ----------
+    X : matrix of shape (n, D)
+        The rows, as the classifier takes them.
+    log_probability : ndarray of shape (n, C)
+        Of each class.
+    first, second : ndarray of shape (n,)
+        Positions of the most probable class and of the runner-up.
+    classes : list of str
+        The labels.
+    """
+
+    X: Matrix
+    log_probability: Floats
+    first: npt.NDArray[np.intp]
+    second: npt.NDArray[np.intp]
+    classes: list[str]
+
+    @classmethod
+    def of(cls, X: Matrix, log_probability: Floats, classes: list[str]) -> Predictions:
+        """Find the two most probable classes of each row; ties go to the first."""
+        best = np.argsort(-log_probability, axis=1, kind="stable")
+        return cls(X, log_probability, best[:, 0], best[:, min(1, best.shape[1] - 1)], classes)
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def label(self, which: npt.NDArray[np.intp]) -> list[str]:
+        """The labels at positions."""
+        return [self.classes[c] for c in which]
+
+    def probability(self, which: npt.NDArray[np.intp]) -> list[float]:
+        """The probabilities at positions."""
+        return np.exp(self.log_probability[np.arange(len(which)), which]).tolist()

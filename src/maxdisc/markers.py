@@ -1,0 +1,264 @@
+"""What sets each class apart from all the others together: how far, in which direction, and by luck or not.
+
+From one pass over rows: sums, sums of squares and numbers of cells that are not zero, per class and feature.
+They add, so rows may come in chunks. All families that are named here follow from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import betainc
+
+from maxdisc.counting import class_moments
+from maxdisc.densities import LEAST_SPREAD, density_blocks, rounding_variance
+from maxdisc.divergences import one_vs_rest
+from maxdisc.families import FAMILIES, Gaussian
+from maxdisc.matrices import Booleans, Floats, Matrix, is_sparse, with_data
+from maxdisc.moments import ClassMoments, ratio
+from maxdisc.nulls import lump_p_values
+from maxdisc.significance import q_values
+from maxdisc.smoothing import Smoothing
+from maxdisc.threads import in_threads
+
+#: Densities of one variance in the class and in the rest: what is left of their divergence is that of means.
+SHARED = "gaussian_shared"
+#: The families whose moments follow from those of one pass.
+DERIVED = ("poisson", "hurdle", "bernoulli", "geometric", "exponential", "gaussian", SHARED)
+# No p-value is 0.
+_LEAST = np.finfo(np.float64).tiny
+
+
+@dataclass(frozen=True, eq=False)
+class ClassSums:
+    """What one pass over rows finds; those of two sets of rows add.
+
+    Parameters
+    ----------
+    powers : ClassMoments
+        Of x and its square, shape (2, C, D).
+    present : ndarray of shape (C, D)
+        Weight of the cells that are not zero.
+    least : float
+        The least value of all, or 0 if none is less.
+    whole : bool
+        Whether all values are whole numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.markers import ClassSums
+    >>> a = ClassSums.of(np.array([[0.0, 2.0], [1.5, 4.0]]), np.array([0, 1]), 2)
+    >>> sums = a + ClassSums.of(np.array([[3.0, 6.0]]), np.array([0]), 2)
+    >>> sums.powers.means()
+    array([[1.5, 4. ],
+           [1.5, 4. ]])
+    >>> sums.present
+    array([[1., 2.],
+           [1., 1.]])
+    """
+
+    powers: ClassMoments
+    present: Floats
+    least: float
+    whole: bool
+
+    @classmethod
+    def of(cls, X: Matrix, codes: npt.NDArray[np.integer[Any]], n_classes: int) -> ClassSums:
+        """Of the rows of a matrix, dense (NaN is a missing cell) or sparse, with codes 0..C-1."""
+        values = X.data if is_sparse(X) else np.asarray(X)
+        least = float(np.nanmin(values, initial=0.0)) if values.size else 0.0
+        with np.errstate(invalid="ignore"):
+            whole = bool(((values == np.rint(values)) | np.isnan(values)).all())
+        if not np.isfinite(least) or np.isposinf(values).any():
+            raise ValueError("there is an infinite value among the cells: set it to NaN, or leave it out.")
+        powers = class_moments(Gaussian().statistics, X, codes, n_classes, powers=True)
+        present = class_moments(_presence, X, codes, n_classes).sums[0]
+        return cls(powers, present, least, whole)
+
+    def __add__(self, other: ClassSums) -> ClassSums:
+        return ClassSums(
+            self.powers + other.powers,
+            self.present + other.present,
+            min(self.least, other.least),
+            self.whole and other.whole,
+        )
+
+    def moments(self, family: str) -> ClassMoments:
+        """The moments that a family of ``DERIVED`` needs."""
+        powers = self.powers
+        if family in ("gaussian", SHARED):
+            return powers
+        totals = powers.means() * powers.cells
+        sums = {"bernoulli": [self.present], "hurdle": [self.present, totals]}.get(family, [totals])
+        return ClassMoments(
+            powers.weight,
+            np.stack(sums),
+            observed=powers.observed,
+            nonzero=self.present.sum(axis=0),
+            squares=powers.squares,
+        )
+
+
+def _presence(X: Matrix) -> tuple[Matrix]:
+    if is_sparse(X):
+        return (with_data(X, (X.data != 0).astype(np.float64)),)
+    return (np.where(np.isnan(X), np.nan, X != 0),)
+
+
+@dataclass(frozen=True, eq=False)
+class Markers:
+    """How each class differs from all the others together, feature by feature.
+
+    Parameters
+    ----------
+    family : str
+        Of the densities that are compared.
+    scores : ndarray of shape (C, D)
+        The Jeffreys divergence of the class and the rest in nats, negative where the class has less of the
+        feature. It is an effect: more rows make it more exact, not larger.
+    p : ndarray of shape (C, D)
+        Probability of means as different, or more so, if labels were dealt at random.
+    sums : ClassSums
+        Where they are from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.markers import ClassSums, find_markers
+    >>> X = np.array([[0.0, 5.0], [0.0, 4.0], [3.0, 5.0], [4.0, 4.0], [2.0, 4.0]])
+    >>> found = find_markers(ClassSums.of(X, np.array([0, 0, 1, 1, 1]), 2))
+    >>> found.family, (found.scores[1] > 0).tolist(), found.order(1).tolist()
+    ('poisson', [True, False], [0, 1])
+    """
+
+    family: str
+    scores: Floats
+    p: Floats
+    sums: ClassSums
+
+    @cached_property
+    def q(self) -> Floats:
+        """Shares of false discoveries, class by class, shape (C, D)."""
+        return np.stack([q_values(p) for p in self.p])
+
+    @cached_property
+    def means(self) -> tuple[Floats, Floats]:
+        """Means of each class, and of all the others together, shapes (C, D)."""
+        return self.sums.powers.means(), self.sums.powers.rest().means()
+
+    @cached_property
+    def shares(self) -> tuple[Floats, Floats]:
+        """Shares of the cells that are not zero, in each class and in all the others; shapes (C, D)."""
+        present, cells = self.sums.present, self.sums.powers.cells
+        others = self.sums.powers.rest().cells
+        return ratio(present, cells), ratio(present.sum(axis=0) - present, others)
+
+    def order(self, label: int) -> npt.NDArray[np.intp]:
+        """Features of a class: those it has more of first, the most telling before others; shape (D,)."""
+        return np.argsort(-self.scores[label], kind="stable")
+
+
+def find_markers(sums: ClassSums, family: str = "auto", smoothing: float = 1.0) -> Markers:
+    """Compare each class with all the others together.
+
+    Parameters
+    ----------
+    sums : ClassSums
+        Of all rows.
+    family : str
+        Of the densities: one of ``DERIVED``, or "auto": Poisson where no value is negative, else Gaussian
+        densities of one variance in the class and the rest.
+    smoothing : float
+        Pseudo non-zero cells of each class; see :class:`maxdisc.smoothing.Smoothing`.
+
+    Returns
+    -------
+    Markers
+        Of C classes and D features.
+    """
+    if family == "auto":
+        family = "poisson" if sums.least >= 0 else SHARED
+    if family not in DERIVED:
+        raise ValueError(f"family must be 'auto' or one of {', '.join(map(repr, DERIVED))}, got {family!r}.")
+    if sums.least < 0 and family not in ("gaussian", SHARED, "bernoulli"):
+        raise ValueError(
+            f"a {family} density has no negative values, and there are some, down to {sums.least:.3g}: use "
+            f"family={SHARED!r}, or values that were not scaled or centred."
+        )
+    rest = sums.powers.rest()
+    if family == SHARED:
+        apart = _of_one_variance(sums.powers, rest)
+    else:
+        moments, densities = sums.moments(family), FAMILIES[family]
+        apart = np.empty(moments.sums.shape[1:])
+        for some, block in density_blocks(densities, moments, Smoothing(smoothing)):
+            apart[:, some] = one_vs_rest(block)
+    more, others = sums.powers.means(), rest.means()
+    if family == "bernoulli":
+        more = ratio(sums.present, sums.powers.cells)
+        others = ratio(sums.present.sum(axis=0) - sums.present, rest.cells)
+    # Means that differ by rounding are equal.
+    equal = np.abs(more - others) <= 1e-12 * np.maximum(np.abs(more), np.abs(others))
+    signs = np.where(equal, 0.0, np.sign(more - others))
+    return Markers(family, signs * apart, _p_values(sums, rest), sums)
+
+
+def _of_one_variance(powers: ClassMoments, rest: ClassMoments) -> Floats:
+    """Squared differences of means in units of the variance within the class and the rest, shape (C, D)."""
+    center, within, between = _squares(powers, rest)
+    total = within + between
+    n = np.broadcast_to(powers.cells, center.shape) + rest.cells
+    constant = total <= rounding_variance(powers, center) * n
+    variance = np.maximum(within, LEAST_SPREAD * total) / np.maximum(n, 1.0)
+    safe = np.where(variance > 0, variance, 1.0)
+    return np.where(constant, 0.0, (center - rest.means()) ** 2 / safe)
+
+
+def _squares(powers: ClassMoments, rest: ClassMoments) -> tuple[Floats, Floats, Floats]:
+    """Means of classes, squares about the means of class and rest, and squares between these; (C, D)."""
+    center, sums = powers.centred()
+    others, other_sums = rest.centred()
+    n, m = powers.cells, rest.cells
+    return (
+        center,
+        sums[1] + other_sums[1],
+        ratio(n * m * np.ones(center.shape), n + m) * (center - others) ** 2,
+    )
+
+
+def _p_values(sums: ClassSums, rest: ClassMoments) -> Floats:
+    """By the means alone: counts and amounts as labels dealt at random share them out, other numbers by F."""
+    test: Callable[[ClassSums, ClassMoments], Floats] = _dealt if sums.least >= 0 else _by_squares
+    return test(sums, rest)
+
+
+def _dealt(sums: ClassSums, rest: ClassMoments) -> Floats:
+    powers = sums.powers
+    center, within = powers.centred()
+    n = np.broadcast_to(powers.cells, center.shape)
+    squared = (within[1] + n * center**2).sum(axis=0)
+    nonzero, others = sums.present.sum(axis=0), rest.means() * rest.cells
+    m = np.broadcast_to(rest.cells, center.shape)
+    out = np.empty(center.shape)
+
+    def test(label: int) -> None:
+        parts, rows = np.stack([center[label] * n[label], others[label]]), np.stack([n[label], m[label]])
+        out[label] = lump_p_values(parts, rows, squared, nonzero)
+
+    in_threads(test, range(len(center)))
+    return out
+
+
+def _by_squares(sums: ClassSums, rest: ClassMoments) -> Floats:
+    center, within, between = _squares(sums.powers, rest)
+    total, n = within + between, np.broadcast_to(sums.powers.cells, center.shape) + rest.cells
+    known: Booleans = (total > rounding_variance(sums.powers, center) * n) & (n > 2)
+    left = np.where(known, within / np.where(known, total, 1.0), 1.0)
+    p = betainc(np.maximum(n - 2, 1.0) / 2, 0.5, np.clip(left, 0.0, 1.0))
+    return np.where(known, np.maximum(p, _LEAST), 1.0)

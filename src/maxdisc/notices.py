@@ -1,0 +1,25 @@
+"""Warnings that point at the line of the user who called, however deep inside the library they arise."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+
+_HERE = str(Path(__file__).parent)
+
+
+def notice(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn as if from the first line outside this library that led here.
+
+    Parameters
+    ----------
+    message : str
+        What to say.
+    category : type of Warning, default=UserWarning
+        Of what kind.
+    """
+    depth, frame = 1, sys._getframe()
+    while frame is not None and frame.f_code.co_filename.startswith(_HERE):
+        depth, frame = depth + 1, frame.f_back  # type: ignore[assignment]  # None after the last
+    warnings.warn(message, category, stacklevel=depth)

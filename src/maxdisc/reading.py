@@ -1,0 +1,274 @@
+"""Rows as users give them: checked, with labels and weights, and the columns of a table told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    column_or_1d,
+    validate_data,
+)
+
+from maxdisc.folds import fold_plans, plans_beside
+from maxdisc.frames import Cells, cells_of
+from maxdisc.learning import Data
+from maxdisc.learnt import Learnt
+from maxdisc.matrices import Booleans, Floats, Integers, Matrix, canonical, column_name
+from maxdisc.notices import notice
+from maxdisc.parameters import require_labels, require_numbers, sorted_union
+from maxdisc.rows import ArrayRows, Folds
+from maxdisc.schema import Schema, first_unobserved
+from maxdisc.settings import Settings
+from maxdisc.table_totals import TableTotals
+from maxdisc.unlabelled import PartlyLabelled, UnlabelledRows
+
+# What scikit-learn's validation is to let through; ranges are checked, by column, by the family.
+_NUMBERS: dict[str, Any] = {
+    "accept_sparse": "csr",
+    "dtype": [np.float64, np.float32],
+    "ensure_all_finite": False,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Rows with labels and weights.
+
+    Parameters
+    ----------
+    X : matrix or Cells of shape (N, D)
+        Numbers, or the cells of columns that are told apart.
+    labels : ndarray of shape (N,)
+        Of the rows.
+    weights : ndarray of shape (N,)
+        Of the rows; not all are 0.
+    names : ndarray of shape (D,) or None
+        Names of the columns.
+    """
+
+    X: Any
+    labels: npt.NDArray[np.generic]
+    weights: Floats
+    names: npt.NDArray[np.generic] | None = None
+
+    def __getitem__(self, rows: Integers) -> Labelled:
+        return Labelled(self.X[rows], self.labels[rows], self.weights[rows], self.names)
+
+    def with_weight(self) -> Labelled:
+        """Without the rows that weigh nothing; no copy if there are none."""
+        return self if self.weights.all() else self[np.flatnonzero(self.weights)]
+
+    def encoded(self, schema: Schema | None) -> Matrix:
+        """The rows as the family of a model takes them."""
+        return self.X if schema is None else schema.encoded(self.X, self.names)
+
+    def rows(self, classes: npt.NDArray[np.generic], schema: Schema | None) -> ArrayRows:
+        """With codes into classes that have all the labels."""
+        codes = np.searchsorted(classes, self.labels)
+        return ArrayRows(self.encoded(schema), codes, len(classes), self.weights, self.names)
+
+
+def labelled(
+    estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any, columns: bool, reset: bool
+) -> Labelled:
+    """Check rows, labels and weights.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Whose number and names of features they must have; given them, if ``reset``.
+    X, y, sample_weight
+        As the user gives them.
+    columns : bool
+        Whether columns are told apart.
+    reset : bool
+        Whether these rows are the first.
+
+    Returns
+    -------
+    Labelled
+        The rows.
+    """
+    require_labels(y, "drop those rows, or use fit, which learns from them, too")
+    if columns:
+        X = cells(estimator, X, reset)
+        labels = column_or_1d(y, warn=True)
+        check_consistent_length(X, labels)
+        return Labelled(X, labels, _checked_weights(X, labels, sample_weight), names_of(estimator))
+    try:
+        X, y = validate_data(estimator, X, y, reset=reset, multi_output=True, **_NUMBERS)
+    except ValueError as error:
+        if "could not convert string to float" in str(error):
+            require_numbers(X)
+        raise
+    labels = column_or_1d(y, warn=True)
+    weights = _checked_weights(X, labels, sample_weight)
+    return Labelled(canonical(X), labels, weights, names_of(estimator))
+
+
+def names_of(estimator: BaseEstimator) -> npt.NDArray[np.generic] | None:
+    """The names of its features, where rows had some."""
+    return getattr(estimator, "feature_names_in_", None)
+
+
+def _checked_weights(X: Any, labels: npt.NDArray[np.generic], sample_weight: Any) -> Floats:
+    """The weights of rows; raise ``ValueError`` for labels that are none, and for weights that do not do."""
+    if labels.dtype.kind not in "US":  # words are labels, and many of them take long to look at
+        check_classification_targets(labels)
+    weights: Floats = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not weights.any():
+        raise ValueError("sample weights must contain at least one non-zero number: all are zero.")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(weights.sum() ** 2):
+            raise ValueError("sample weights are too large to be squared: rescale them.")
+    return weights
+
+
+def cells(estimator: BaseEstimator, X: Any, reset: bool, wanted: Integers | None = None) -> Cells:
+    """A frame or an array, taken apart as far as columns are wanted, its width and names checked."""
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    found = cells_of(X, names_of(estimator), wanted)
+    if 0 in found.shape:
+        what = "sample(s)" if found.shape[0] == 0 else "feature(s)"
+        raise ValueError(f"Found array with 0 {what} (shape={found.shape}): a minimum of 1 is required.")
+    return found
+
+
+def unlabelled_rows(
+    estimator: BaseEstimator, X: Any, schema: Schema | None, wanted: Integers | None = None
+) -> Matrix:
+    """Rows to be predicted; of columns that are told apart, levels of the wanted ones alone."""
+    if schema is None:
+        return (
+            X if _is_ready(estimator, X) else canonical(validate_data(estimator, X, reset=False, **_NUMBERS))
+        )
+    return schema.encoded(cells(estimator, X, False, wanted), names_of(estimator), wanted)
+
+
+def _is_ready(estimator: BaseEstimator, X: Any) -> bool:
+    """Whether rows are as validation would leave them, which takes longer than to score a short text."""
+    as_is = type(X) is sp.csr_array and X.dtype == np.float64 and X.has_canonical_format
+    return as_is and names_of(estimator) is None and X.shape[0] > 0 and X.shape[1] == estimator.n_features_in_
+
+
+def data_of(settings: Settings, given: Labelled, frame: Any, groups: Any) -> Data:
+    """What is learnt from rows that all have a label.
+
+    Parameters
+    ----------
+    settings : Settings
+        What is asked for.
+    given : Labelled
+        The rows.
+    frame : frame or array
+        The same, for selectors of columns, which look at it.
+    groups : array-like of shape (N,), optional
+        Rows of one group stay in one fold.
+    """
+    kept = np.flatnonzero(given.weights)
+    plans: Sequence[Folds] = ()
+    if settings.must_choose:
+        plans = fold_plans(settings.cv, given.X, given.labels, groups, settings.random_state, kept)
+    given = given.with_weight()
+    classes = np.unique(given.labels)
+    schema = _settled(settings, given, frame, classes)
+    return Data(given.rows(classes, schema), plans, classes, schema, given.names)
+
+
+def batch_of(
+    settings: Settings, given: Labelled, frame: Any, classes: npt.ArrayLike | None, before: Learnt | None
+) -> Data:
+    """What is learnt from a further batch of rows, beside what was learnt from those before.
+
+    Parameters
+    ----------
+    settings, given, frame
+        As for :func:`data_of`.
+    classes : array-like, optional
+        Labels that are known to come.
+    before : Learnt or None
+        None for the first batch.
+    """
+    given = given.with_weight()
+    come = [] if classes is None else [classes]
+    if before is None:
+        union, family = sorted_union(given.labels, *come), None
+        # Types alone decide, as rows that are still to come may have anything.
+        of_types = isinstance(given.X, Cells)
+        schema = settings.schema(frame, given.X, given.names, None) if of_types else None
+    else:
+        union, family = sorted_union(given.labels, *come, before.classes), before.family
+        schema = None if before.schema is None else before.schema.extended(given.X)
+    return Data(given.rows(union, schema), (), union, schema, given.names, family)
+
+
+def _settled(
+    settings: Settings, given: Labelled, frame: Any, classes: npt.NDArray[np.generic]
+) -> Schema | None:
+    """The families of columns that are told apart, and what is known of them."""
+    if not isinstance(given.X, Cells):
+        return None
+    codes = np.searchsorted(classes, given.labels)
+    if settings.settles_by_totals:
+        totals = TableTotals.of(given.X, given.labels, given.names, given.weights)
+        schema = settings.schema_of(totals, classes)
+    else:
+        schema = settings.schema(frame, given.X, given.names, (codes, len(classes), given.weights))
+    found = first_unobserved(given.X, codes, len(classes))
+    if found is not None:
+        label, column, count = found
+        others = f" (and {count - 1} more such columns)" if count > 1 else ""
+        notice(
+            f"all cells of {column_name(column, given.names)} are missing in class "
+            f"{classes.tolist()[label]!r}{others}: what the other classes have is taken for it."
+        )
+    return schema
+
+
+def require_some_labels(settings: Settings, missing: Booleans) -> None:
+    """Raise ``ValueError`` where nothing can be learnt from rows of which these have no label."""
+    if missing.all():
+        raise ValueError("no row has a label: give some of each class.")
+    if settings.joint is not None:
+        raise ValueError(
+            f"joint densities need a label for each row, and {missing.sum()} have none: drop those rows, "
+            "or use structure='independent'."
+        )
+
+
+def partly_labelled(
+    settings: Settings, given: Labelled, missing: Booleans, frame: Any, groups: Any
+) -> tuple[Data, PartlyLabelled | None]:
+    """What is learnt from rows of which some have no label: as :func:`data_of`, and both kinds together."""
+    weighty = given.weights > 0
+    kept, others = np.flatnonzero(weighty & ~missing), np.flatnonzero(weighty & missing)
+    if not len(kept):
+        raise ValueError("no row with a label weighs more than 0: give some of each class.")
+    known = given[kept]
+    classes = np.unique(known.labels)
+    given_folds = (kept, others, groups, settings.random_state)
+    plans = plans_beside(settings.cv, given.X, given.labels, *given_folds)
+    schema = _settled(settings, known, frame, classes)
+    if schema is not None:
+        schema = schema.extended(given.X)
+    X = given.encoded(schema)
+    family = settings.family_of(X) if schema is None else schema.family
+    family.require(X, given.names)
+    rows = ArrayRows(
+        X[kept], np.searchsorted(classes, known.labels), len(classes), known.weights, given.names
+    )
+    data = Data(rows, [folds for folds, _ in plans], classes, schema, given.names, family)
+    if not len(others):
+        return data, None
+    unlabelled = UnlabelledRows(X[others], given.weights[others], others, given.names)
+    smoothing = settings.smoothing or family.usual_smoothing
+    return data, PartlyLabelled(rows, unlabelled, plans, smoothing)

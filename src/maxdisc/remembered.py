@@ -1,0 +1,57 @@
+"""What a model file remembers of its data, as far as it makes sense: anyone may have written the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+
+def remembered(about: dict[str, Any] | None) -> dict[str, Any]:
+    """What the file says, without values of a kind that no command writes.
+
+    Examples
+    --------
+    >>> from maxdisc.remembered import remembered
+    >>> remembered({"rows": "many", "label": "topic", "sources": ["train.csv"], "text": 5})
+    {'label': 'topic', 'sources': ['train.csv']}
+    """
+    return {name: value for name, value in (about or {}).items() if _USUAL.get(name, _anything)(value)}
+
+
+def file_names(paths: Iterable[str]) -> list[str]:
+    """What the files are called, without where they were, as text even where a name is not.
+
+    Examples
+    --------
+    >>> from maxdisc.remembered import file_names
+    >>> file_names(["parts/b.csv", "parts/a.csv"])
+    ['a.csv', 'b.csv']
+    """
+    return sorted({Path(path).name.encode("utf-8", "replace").decode() for path in paths})
+
+
+def _anything(_: Any) -> bool:
+    return True
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_name, value))
+
+
+_USUAL: dict[str, Callable[[Any], bool]] = {
+    "rows": _is_count,
+    "sources": _are_names,
+    "formats": _are_names,
+    "text": _is_name,
+    "label": _is_name,
+    "layer": _is_name,
+}

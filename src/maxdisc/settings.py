@@ -1,0 +1,219 @@
+"""What the parameters of the estimator ask for, checked once for each fit."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from maxdisc.column_families import (
+    require_families,
+    schema_of_totals,
+    settled_schema,
+    takes_columns,
+    takes_columns_of_frames,
+)
+from maxdisc.columns import AnyFamily
+from maxdisc.divergences import Divergence, find_divergence
+from maxdisc.families import FAMILIES, Family, find_family
+from maxdisc.frames import Cells
+from maxdisc.joint import Joint
+from maxdisc.matrices import Floats, Integers, Matrix, is_sparse
+from maxdisc.parameters import (
+    given_prior,
+    given_redundancy,
+    given_size,
+    given_smoothing,
+    given_structure,
+    given_unlabelled,
+    require_one_of,
+)
+from maxdisc.redundancy import Redundancy
+from maxdisc.rows import Folds, HashFolds
+from maxdisc.schema import Schema
+from maxdisc.selection import Choice, Rule
+from maxdisc.smoothing import Smoothing
+from maxdisc.table_totals import TableTotals
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """The parameters of :class:`maxdisc.MaxDiscClassifier`, as learning takes them.
+
+    Parameters
+    ----------
+    family, n_features, prior, unlabelled, categorical_features, missing, evidence, cv, random_state, verbose
+        As given.
+    divergence : callable
+        What features are ranked by.
+    joint : Joint or None
+        The joint densities asked for; None for independent features.
+    smoothing : Smoothing or None
+        None if it is chosen on the folds.
+    redundancy : float
+        How much of what features share is taken out.
+    rule : {"best", "one_se"}
+        How the number of features is chosen.
+
+    Examples
+    --------
+    >>> from maxdisc import MaxDiscClassifier
+    >>> from maxdisc.settings import Settings
+    >>> settings = Settings.of(MaxDiscClassifier(n_features=0.5, evidence="raw", smoothing=1.0).get_params())
+    >>> settings.size(10), settings.must_choose
+    (5, False)
+    """
+
+    family: Any
+    divergence: Divergence
+    n_features: Any
+    joint: Joint | None
+    evidence: str
+    smoothing: Smoothing | None
+    redundancy: float
+    rule: Rule
+    cv: Any
+    random_state: Any
+    prior: Any
+    unlabelled: Any
+    categorical_features: Any
+    missing: str
+    verbose: int
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Settings:
+        """From parameters by name; raise ``ValueError`` for what is none, or does not go together."""
+        joint = given_structure(given["structure"])
+        if joint is not None:
+            _require_joint(given)
+        require_one_of("evidence", given["evidence"], ("raw", "calibrated", "refined"))
+        require_one_of("rule", given["rule"], ("best", "one_se"))
+        redundancy = given_redundancy(given["redundancy"])
+        given_unlabelled(given["unlabelled"])
+        require_families(given["family"])
+        require_one_of("missing", given["missing"], ("ignore", "informative"))
+        divergence = find_divergence(given["divergence"])
+        given_size(given["n_features"])
+        return cls(
+            family=given["family"],
+            divergence=divergence,
+            n_features=given["n_features"],
+            joint=joint,
+            evidence=given["evidence"],
+            smoothing=given_smoothing(given["smoothing"]),
+            redundancy=redundancy,
+            rule=cast(Rule, given["rule"]),
+            cv=given["cv"],
+            random_state=given["random_state"],
+            prior=given["prior"],
+            unlabelled=given["unlabelled"],
+            categorical_features=given["categorical_features"],
+            missing=given["missing"],
+            verbose=given["verbose"],
+        )
+
+    @property
+    def must_choose(self) -> bool:
+        """Whether anything is left to be chosen on folds."""
+        settled = self.smoothing is not None if self.joint is None else self.joint.settled
+        return self.n_features == "auto" or not settled or self.evidence != "raw"
+
+    def size(self, n_features: int) -> int | None:
+        """How many of so many features are asked for; None if that is chosen on the folds."""
+        return given_size(self.n_features, n_features)
+
+    def prior_among(self, classes: npt.NDArray[np.generic]) -> Floats | None:
+        """The class probabilities asked for, shape (C,); None for those of the data."""
+        return given_prior(self.prior, classes)
+
+    def reranking(self, n_features: int) -> Redundancy | None:
+        """How features are re-ranked, if at all."""
+        return Redundancy.of(self.redundancy, self.size(n_features))
+
+    def usual(self, family: AnyFamily, n_features: int) -> Choice:
+        """What the parameters say, or else the usual smoothing and all features."""
+        return Choice(self.smoothing or family.usual_smoothing, self.size(n_features) or n_features)
+
+    def hash_folds(self) -> Sequence[Folds]:
+        """The folds of a source of rows: by a hash of the row, where anything is to be chosen."""
+        if not (isinstance(self.cv, numbers.Integral) and int(self.cv) >= 2) and self.cv != "hash":
+            raise ValueError(f"a source of rows takes cv='hash' or a number of folds, got cv={self.cv!r}.")
+        return [HashFolds(5 if self.cv == "hash" else int(self.cv))] if self.must_choose else ()
+
+    def reads_columns(self, X: Any) -> bool:
+        """Whether the columns of training rows are told apart."""
+        return self.joint is None and takes_columns(X, self.family, self.categorical_features, self.missing)
+
+    def schema(
+        self,
+        frame: Any,
+        cells: Cells,
+        names: npt.ArrayLike | None,
+        rows: tuple[Integers, int, Floats] | None,
+    ) -> Schema:
+        """The families of all columns; see :func:`maxdisc.column_families.settled_schema`."""
+        informative = self.missing == "informative"
+        return settled_schema(frame, cells, names, self.family, self.categorical_features, informative, rows)
+
+    @property
+    def settles_by_totals(self) -> bool:
+        """Whether families must not depend on the order of rows; functions of a frame have to look at it."""
+        selectors = [self.categorical_features, *(self.family if isinstance(self.family, Mapping) else ())]
+        return isinstance(self.cv, str) and self.cv == "hash" and not any(map(callable, selectors))
+
+    def reads_frames(self) -> bool:
+        """Whether the columns of frames in batches are told apart."""
+        given = (self.family, self.categorical_features, self.missing)
+        return self.joint is None and takes_columns_of_frames(*given)
+
+    def schema_of(self, totals: TableTotals, classes: npt.NDArray[np.generic]) -> Schema:
+        """The families of all columns by sums over all rows, in memory or not."""
+        informative = self.missing == "informative"
+        return schema_of_totals(totals, self.family, self.categorical_features, informative, classes)
+
+    def family_of(self, X: Matrix) -> Family:
+        """The one family of all features of some rows."""
+        if self.family != "auto":
+            return find_family(self.family)
+        counts = is_sparse(X) and (X.nnz == 0 or X.data.min() >= 0)
+        return FAMILIES["poisson" if counts else "gaussian"]
+
+    def require_mixable(self, columns: bool) -> None:
+        """Raise ``ValueError`` for what columns that are told apart cannot have."""
+        if columns and self.redundancy:
+            raise ValueError("redundancy is of numbers of one family: use redundancy=0.0 for mixed columns.")
+
+    def require_single_features(self, method: str, joint: Joint | None) -> None:
+        """Raise ``ValueError`` where sums for each feature alone, which batches add to, are not enough."""
+        if self.joint is not None or joint is not None:
+            what, instead = "a joint density", "structure='independent'"
+        elif self.redundancy > 0:
+            what, instead = f"redundancy={self.redundancy!r}", "redundancy=0.0"
+        else:
+            return
+        raise ValueError(
+            f"{method} keeps sums for each feature alone, and {what} needs those of pairs: use fit or "
+            f"fit_rows, or {instead}."
+        )
+
+
+def _require_joint(given: Mapping[str, Any]) -> None:
+    """Raise ``ValueError`` for what joint densities cannot have."""
+    family = given["family"]
+    asked = given["categorical_features"] is not None or given["missing"] == "informative"
+    if asked or (family != "auto" and not _is_gaussian(family)):
+        raise ValueError(
+            f"joint densities are Gaussian: use family='auto', not {family!r}, or structure='independent'."
+        )
+    if given["redundancy"]:
+        raise ValueError(
+            "joint densities know what features share: use redundancy=0.0, or Joint(search='greedy')."
+        )
+
+
+def _is_gaussian(family: Any) -> bool:
+    return not isinstance(family, Mapping) and find_family(family).name == "gaussian"

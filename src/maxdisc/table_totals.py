@@ -1,0 +1,203 @@
+"""What is known of a table before its columns are given families, in sums that add: any parts, in any order.
+
+By these sums families are settled for rows that come in batches or lie in partitions, and, where folds go by
+a hash of the row, for rows in memory as well: so the same rows always have the same families.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maxdisc.family_choice import MOST_CODES, MOST_ROWS, Values
+from maxdisc.frames import BOOLEAN, EMPTY, NUMBER, WORD, Cells, Kinds, Levels
+from maxdisc.held_out import sampled
+from maxdisc.matrices import Booleans, Floats, Integers, column_name
+from maxdisc.rows import row_hashes, scrambled
+from maxdisc.schema import require_finite
+
+_CALLED = {NUMBER: "numbers", BOOLEAN: "truth values", WORD: "text"}
+
+
+@dataclass(frozen=True, eq=False)
+class TableTotals:
+    """Kinds, ranges, levels and a sample of the rows of a table: a commutative monoid under ``+``.
+
+    Parameters
+    ----------
+    names : list of str
+        Of the columns.
+    kinds : ndarray of shape (D,)
+        See :mod:`maxdisc.frames`.
+    low, high, whole, zeros, count : ndarray of shape (D,)
+        The range of numbers, whether all are whole, how many are 0 and how many there are.
+    lacking : ndarray of shape (D,)
+        Whether some cell is missing.
+    level_columns : ndarray of shape (E,)
+        The column of each level: of text, and of whole numbers that are few enough to be codes.
+    levels : list of str
+        What each is called.
+    numbers : ndarray of shape (k, D)
+        Numbers of the rows with the least hashes, each row once, in the order of their hashes.
+    labels : list
+        Their labels.
+    weights, hashes : ndarray of shape (k,)
+        What all rows like them weigh, and their hashes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxdisc.frames import cells_of
+    >>> from maxdisc.table_totals import TableTotals
+    >>> cells = cells_of(np.array([[1.5, "red"], [0.0, "blue"], [None, "red"]], dtype=object))
+    >>> both = TableTotals.of(cells[:1], ["a"]) + TableTotals.of(cells[1:], ["b", "b"])
+    >>> both.low.tolist()[0], both.high.tolist()[0], both.levels
+    (0.0, 1.5, ['blue', 'red'])
+    """
+
+    names: list[str]
+    kinds: Kinds
+    low: Floats
+    high: Floats
+    whole: Booleans
+    zeros: Floats
+    count: Floats
+    lacking: Booleans
+    level_columns: Integers
+    levels: list[str]
+    numbers: Floats
+    labels: list[Any]
+    weights: Floats
+    hashes: npt.NDArray[np.uint64]
+
+    @classmethod
+    def of(
+        cls,
+        cells: Cells,
+        labels: Sequence[Any] | npt.NDArray[Any],
+        names: npt.ArrayLike | None = None,
+        weights: Floats | None = None,
+    ) -> TableTotals:
+        """Of some rows; raise ``ValueError``, naming the column, for numbers that are infinite."""
+        called = [str(n) for n in (range(len(cells.kinds)) if names is None else np.asarray(names).tolist())]
+        require_finite(cells, names)
+        facts = Values.of(cells.numbers)
+        at = _with_levels(cells.kinds, facts.whole, facts.low, facts.high)
+        levels = Levels.of(cells.worded(at), at)
+        weights = np.ones(len(cells.numbers)) if weights is None else weights
+        hashes = _hashes(cells, np.asarray(labels).astype(str))
+        kept, heavy = sampled(hashes, weights, MOST_ROWS)
+        return cls(
+            called,
+            cells.kinds,
+            facts.low,
+            facts.high,
+            facts.whole,
+            np.rint(facts.zeros * facts.count),
+            facts.count,
+            np.asarray(cells.missing().any(axis=0)),
+            levels.columns,
+            levels.names.tolist(),
+            cells.numbers[kept],
+            np.asarray(labels)[kept].tolist(),
+            heavy,
+            hashes[kept],
+        )
+
+    def __add__(self, other: TableTotals) -> TableTotals:
+        if not isinstance(other, TableTotals):
+            return NotImplemented
+        if self.names != other.names:
+            raise ValueError("the columns of some batches have other names than those of others.")
+        kinds, whole = self._kinds_with(other), self.whole & other.whole
+        low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
+        both = self._levels().joined(other._levels())
+        # What were codes in some rows may be none in all.
+        still = np.flatnonzero(np.isin(both.columns, _with_levels(kinds, whole, low, high)))
+        levels = both.names[still].tolist()
+        hashes, weights = np.r_[self.hashes, other.hashes], np.r_[self.weights, other.weights]
+        kept, heavy = sampled(hashes, weights, MOST_ROWS)
+        labels = [*self.labels, *other.labels]
+        return TableTotals(
+            self.names,
+            kinds,
+            low,
+            high,
+            whole,
+            self.zeros + other.zeros,
+            self.count + other.count,
+            self.lacking | other.lacking,
+            both.columns[still],
+            levels,
+            np.concatenate([self.numbers, other.numbers])[kept],
+            [labels[at] for at in kept.tolist()],
+            heavy,
+            hashes[kept],
+        )
+
+    def _kinds_with(self, other: TableTotals) -> Kinds:
+        differ = (self.kinds != other.kinds) & (self.kinds != EMPTY) & (other.kinds != EMPTY)
+        if differ.any():
+            at = int(np.argmax(differ))
+            found = " and ".join(sorted(_CALLED[int(part.kinds[at])] for part in (self, other)))
+            raise ValueError(f"{column_name(at, self.names)} mixes {found}: make it all of one kind.")
+        return np.where(self.kinds == EMPTY, other.kinds, self.kinds)
+
+    def _levels(self) -> Levels:
+        return _listed(self.level_columns, self.levels)
+
+    def levels_of(self, columns: Integers) -> Levels:
+        """The levels of some columns; raise ``ValueError`` for numbers that are too many to be codes."""
+        known = np.isin(columns, self.level_columns)
+        if not known.all():
+            where = column_name(int(columns[np.argmin(known)]), self.names)
+            raise ValueError(
+                f"{where} holds numbers, of more than {MOST_CODES} values: where rows come in batches, "
+                "categories are text; write them as text, or leave the family of the column open."
+            )
+        some = np.flatnonzero(np.isin(self.level_columns, columns))
+        return _listed(self.level_columns[some], [self.levels[at] for at in some.tolist()])
+
+    def values(self, columns: Integers) -> Values:
+        """What decides which families some columns can have."""
+        zeros, count = self.zeros[columns], self.count[columns]
+        given = (self.low[columns], self.high[columns], self.whole[columns])
+        return Values(*given, zeros / np.maximum(count, 1), count)
+
+
+def _with_levels(kinds: Kinds, whole: Booleans, low: Floats, high: Floats) -> Integers:
+    """The columns of text, and those of whole numbers that are few enough to be codes."""
+    with np.errstate(invalid="ignore"):
+        codes = whole & (low <= high) & (high - low < MOST_CODES)
+    return np.flatnonzero((kinds == WORD) | ((kinds == NUMBER) & codes))
+
+
+def _listed(columns: Integers, names: list[str]) -> Levels:
+    """Levels from their columns and names."""
+    words = np.empty(len(set(names)), dtype=object)
+    words[:] = sorted(set(names))
+    place = {word: at for at, word in enumerate(words.tolist())}
+    places = np.array([place[name] for name in names], dtype=np.intp)
+    return Levels(words, np.sort(columns * len(words) + places))
+
+
+def _hashes(cells: Cells, labels: npt.NDArray[np.str_]) -> npt.NDArray[np.uint64]:
+    """A 64-bit hash of the cells and the label of each row, shape (N,), whatever else there is."""
+    total = row_hashes(cells.numbers)
+    if len(cells.at):
+        words = np.array([*map(_hash, cells.coded.words.tolist()), 0], dtype=np.uint64)
+        columns = scrambled(cells.at.astype(np.uint64) + np.uint64(len(cells.kinds) + 1))
+        # A missing cell adds nothing, be there words in its column or not.
+        mixed = np.where(cells.coded.codes < 0, np.uint64(0), scrambled(words[cells.coded.codes] ^ columns))
+        total = total + mixed.sum(axis=1, dtype=np.uint64)
+    called, which = np.unique(labels, return_inverse=True)
+    return scrambled(total + np.array([_hash(label) for label in called.tolist()], dtype=np.uint64)[which])
+
+
+def _hash(word: str) -> int:
+    return int.from_bytes(blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")

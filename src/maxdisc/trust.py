@@ -1,0 +1,90 @@
+"""How far to trust a ranking: p-values of what was learnt, by its moments or by rows, as a table."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from maxdisc.columns import AnyMoments, Columns, MixedMoments
+from maxdisc.divergences import js_gm
+from maxdisc.learnt import Learnt
+from maxdisc.matrices import Floats
+from maxdisc.mixed import ranked_model
+from maxdisc.notices import notice
+from maxdisc.plain_frame import Frame
+from maxdisc.rows import ArrayRows
+from maxdisc.significance import (
+    Significance,
+    class_columns,
+    debiased,
+    lucky_rows,
+    moment_p_values,
+    ranking_frame,
+    row_p_values,
+)
+
+
+def significance(learnt: Learnt, moments: AnyMoments) -> Significance:
+    """P-values as far as moments tell."""
+    if learnt.n_iter:
+        # Soft labels were given by the very features that would be found to differ.
+        return Significance.of(np.full(learnt.n_features, np.nan), learnt.choice.stability)
+    return Significance.of(moment_p_values(learnt.family, moments), learnt.choice.stability)
+
+
+def told_significance(learnt: Learnt, moments: AnyMoments) -> Significance:
+    """The same; warn of features that moments do not tell of."""
+    found = significance(learnt, moments)
+    if np.isnan(found.p).any():
+        notice(
+            f"moments do not tell p-values of {int(np.isnan(found.p).sum())} features, whose family "
+            "has no test of its own: give ranking_table the rows, X and y."
+        )
+    return found
+
+
+def permuted(learnt: Learnt, rows: ArrayRows, n_permutations: int | None, seed: int) -> Significance:
+    """P-values by rows whose labels are dealt out at random."""
+    learnt.family.require(rows.X, learnt.names)
+    found = row_p_values(learnt.family, rows, n_permutations, seed)
+    return Significance.of(found, learnt.choice.stability)
+
+
+def ranking_table(
+    learnt: Learnt,
+    moments: AnyMoments,
+    found: Significance,
+    names: npt.NDArray[np.object_],
+    n: int | None,
+) -> Frame:
+    """The features best first; see :meth:`maxdisc.MaxDiscClassifier.ranking_table`.
+
+    Parameters
+    ----------
+    learnt : Learnt
+        The model.
+    moments : ClassMoments or MixedMoments
+        Of it.
+    found : Significance
+        P-values, q-values and stability.
+    names : ndarray of shape (D,)
+        What features are called.
+    n : int or None
+        How many; None for all.
+    """
+    ranking, kept = learnt.model[0], np.zeros(learnt.n_features, dtype=np.bool_)
+    kept[learnt.decision.columns] = True
+    columns = ranking.order[:n]
+    beside = class_columns(learnt.family, moments, learnt.classes, columns)
+    without_luck = _without_luck(learnt, moments)
+    return ranking_frame(names, columns, kept, ranking.scores, without_luck, found, beside)
+
+
+def _without_luck(learnt: Learnt, moments: AnyMoments) -> Floats:
+    """The js_gm of features, less what luck alone gives, shape (D,)."""
+    family, scores = learnt.family, learnt.model[0].scores
+    if isinstance(moments, MixedMoments) or isinstance(family, Columns):
+        return scores  # those of mixed columns have none of it
+    if learnt.divergence is not js_gm:
+        scores = ranked_model(family, moments, learnt.choice.smoothing, js_gm, learnt.prior, 1)[0].scores
+    return debiased(scores, family.n_statistics, *lucky_rows(moments, learnt.class_prior))
