@@ -1,0 +1,14 @@
+"""AnnData: marker genes that scanpy's own functions read, cell types by a model, models of cells on disk."""
+
+from __future__ import annotations
+
+try:
+    import anndata  # noqa: F401  # asked for once, here, with the way out
+except ImportError as error:
+    raise ImportError("maxdisc.adapters.anndata needs anndata: pip install 'maxdisc[anndata]'") from error
+
+from maxdisc.adapters.anndata.annotating import annotate
+from maxdisc.adapters.anndata.fitting import fit
+from maxdisc.adapters.anndata.ranking import rank_genes
+
+__all__ = ["annotate", "fit", "rank_genes"]
