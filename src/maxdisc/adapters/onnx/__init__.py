@@ -1,0 +1,65 @@
+"""ONNX: fitted models as graphs that runtimes of other languages score, with the same answers.
+
+Importing this module tells skl2onnx how our estimators are converted, alone and inside a pipeline.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+try:
+    import onnx  # noqa: F401
+    import skl2onnx
+except ImportError as error:
+    raise ImportError("maxdisc.adapters.onnx needs onnx and skl2onnx: pip install 'maxdisc[onnx]'") from error
+
+from skl2onnx._parse import _parse_sklearn
+
+from maxdisc.adapters.onnx.classifiers import (
+    OPTIONS,
+    classifier_shapes,
+    convert_discriminative,
+    convert_max_disc,
+)
+from maxdisc.adapters.onnx.counts import (
+    convert_scaler,
+    convert_vectorizer,
+    scaler_shapes,
+    vectorizer_shapes,
+)
+from maxdisc.adapters.onnx.exporting import to_onnx
+from maxdisc.classifier import MaxDiscClassifier
+from maxdisc.discriminative import DiscriminativeMaxEnt
+from maxdisc.scaling import CountScaler
+from maxdisc.search import MaxDiscSearchCV
+from maxdisc.text import TermFrequencyVectorizer
+
+__all__ = ["to_onnx"]
+
+
+def _parse_search(scope: Any, model: MaxDiscSearchCV, inputs: Any, custom_parsers: Any = None) -> Any:
+    """A search stands for its best model."""
+    scope.add_options(id(model.best_classifier_), scope.get_options(model, {"zipmap": True}))
+    return _parse_sklearn(scope, model.best_estimator_, inputs, custom_parsers=custom_parsers)
+
+
+def _register() -> None:
+    for model, alias, convert in (
+        (MaxDiscClassifier, "MaxDiscClassifier", convert_max_disc),
+        (DiscriminativeMaxEnt, "MaxDiscDiscriminativeMaxEnt", convert_discriminative),
+    ):
+        skl2onnx.update_registered_converter(model, alias, classifier_shapes, convert, options=OPTIONS)
+    skl2onnx.update_registered_converter(
+        TermFrequencyVectorizer,
+        "MaxDiscTermFrequencyVectorizer",
+        vectorizer_shapes,
+        convert_vectorizer,
+        options={"locale": None},
+    )
+    skl2onnx.update_registered_converter(CountScaler, "MaxDiscCountScaler", scaler_shapes, convert_scaler)
+    # It is taken apart before it could be converted.
+    search = ("MaxDiscSearchCV", classifier_shapes, convert_max_disc)
+    skl2onnx.update_registered_converter(MaxDiscSearchCV, *search, parser=_parse_search, options=OPTIONS)
+
+
+_register()
