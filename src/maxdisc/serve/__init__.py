@@ -1,0 +1,18 @@
+"""A model behind HTTP: ``maxdisc serve`` (extra ``serve``)."""
+
+from __future__ import annotations
+
+try:
+    import fastapi  # noqa: F401  # asked for once, here, with the way out
+    import uvicorn  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        f"the service needs {error.name}, which is not installed: pip install 'maxdisc[serve]'"
+    ) from error
+
+from maxdisc.serve.app import create_app
+from maxdisc.serve.limits import Limits
+from maxdisc.serve.server import run
+from maxdisc.serve.service import Service
+
+__all__ = ["Limits", "Service", "create_app", "run"]

@@ -1,0 +1,260 @@
+"""The HTTP interface: which path answers what."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
+from starlette.responses import FileResponse, Response
+from starlette.types import ASGIApp
+
+from maxdisc.serve import answers
+from maxdisc.serve.bodies import ExplainBody, PredictBody, parsed, schema_of
+from maxdisc.serve.csv_rows import predicted_csv
+from maxdisc.serve.guard import FACTS, Guard
+from maxdisc.serve.reading import read_body
+from maxdisc.serve.refusals import RefusedError, answered, busy, one_line
+from maxdisc.serve.served import ServedModel
+from maxdisc.serve.service import Service
+from maxdisc.serve.shapes import (
+    AnyAnswer,
+    DensityAnswer,
+    ExplainAnswer,
+    PredictAnswer,
+    RankingAnswer,
+    StateAnswer,
+    told,
+)
+
+STATIC = Path(__file__).parent / "static"
+#: Bodies of no more bytes are answered at once: a document or two, in two milliseconds or so.
+SMALL = 2048
+#: How a request with a body may be refused.
+_POSTED = (400, 401, 404, 408, 413, 415, 422, 503)
+_NAME = "Which model; by default the first."
+ModelName = Annotated[str | None, Query(alias="model", max_length=200, description=_NAME)]
+
+
+def create_app(service: Service) -> ASGIApp:
+    """The application of a service.
+
+    Parameters
+    ----------
+    service : Service
+        Its models, limits, token, log and counts.
+
+    Returns
+    -------
+    ASGI application
+        For uvicorn, or for a test.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from maxdisc.serve import Service, create_app
+    >>> callable(create_app(Service({"topics": Path("topics.maxdisc")})))
+    True
+    """
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with service.running():
+            yield
+
+    app = FastAPI(
+        title="maxdisc",
+        version=version("maxdisc"),
+        description="Classes of documents and rows, and why.",
+        docs_url=None,  # its page would load from another host
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=lifespan,
+    )
+    _add_states(app, service)
+    _add_model(app, service)
+    _add_predictions(app, service)
+    _add_page(app)
+    _add_refusals(app)
+    return Guard(app, service)
+
+
+def _asked(request: Request, service: Service, name: str | None) -> ServedModel:
+    model = service.shelf.model(name)
+    request.scope[FACTS]["model"] = model.name
+    return model
+
+
+def _add_states(app: FastAPI, service: Service) -> None:
+    @app.get("/healthz", tags=["state"], responses=told(StateAnswer))
+    async def healthz() -> Response:
+        """Whether the process lives."""
+        return answered({"status": "ok"})
+
+    @app.get("/readyz", tags=["state"], responses=told(StateAnswer, 503))
+    async def readyz() -> Response:
+        """Whether requests are answered; 503 while models are loaded and before the service ends."""
+        if not service.ready:
+            raise busy("the service is ending." if service.closing else "the models are being loaded.")
+        return answered({"status": "ready", "models": service.shelf.names})
+
+    @app.get(
+        "/metrics", tags=["state"], response_class=Response, responses=told(None, 401, media="text/plain")
+    )
+    async def metrics() -> Response:
+        """Counts, for Prometheus."""
+        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _add_model(app: FastAPI, service: Service) -> None:
+    @app.get("/models", tags=["model"], responses=told(AnyAnswer, 401))
+    async def models() -> Response:
+        """The models that are served."""
+        first = service.shelf.names[0]
+        return answered({"models": [answers.listed(m, m.name == first) for m in service.shelf.models]})
+
+    @app.get("/model", tags=["model"], responses=told(AnyAnswer, 401, 404, 422, 503))
+    async def model(request: Request, model: ModelName = None) -> Response:
+        """What a model is: classes, columns, settings, accuracy by number of features."""
+        served = _asked(request, service, model)
+        return await service.work.do(lambda: answered(answers.described(served, service.limits)))
+
+    @app.get("/ranking", tags=["model"], responses=told(RankingAnswer, 401, 404, 422, 503))
+    async def ranking(
+        request: Request,
+        model: ModelName = None,
+        search: Annotated[str, Query(max_length=200, description="What names have in them.")] = "",
+        label: Annotated[str | None, Query(alias="class", description="What they speak for most.")] = None,
+        offset: Annotated[int, Query(ge=0, le=2**31)] = 0,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 50,
+    ) -> Response:
+        """Features, best first."""
+        served = _asked(request, service, model)
+        # Of very many features it takes seconds, once, which no other request should wait for.
+        await service.work.once(served.file["checksum"], lambda: answers.ranking_of(served))
+        return await service.work.do(
+            lambda: answered(answers.ranked(served, search, label or None, offset, limit))
+        )
+
+    @app.get("/density", tags=["model"], responses=told(DensityAnswer, 401, 404, 422, 503))
+    async def density(
+        request: Request,
+        feature: Annotated[str, Query(description="The name of a feature.")],
+        model: ModelName = None,
+    ) -> Response:
+        """The densities of a feature, class by class."""
+        served = _asked(request, service, model)
+        return await service.work.do(lambda: answered(answers.density(served, feature)))
+
+
+def _add_predictions(app: FastAPI, service: Service) -> None:
+    limits = service.limits
+    examples: list[Any] = [
+        {"texts": ["The launch was delayed"]},
+        {"rows": [{"age": 61, "ward": None}], "top": 1},
+    ]
+
+    @app.post(
+        "/predict",
+        tags=["use"],
+        responses=told(PredictAnswer, *_POSTED),
+        openapi_extra={"requestBody": schema_of(PredictBody, examples)},
+    )
+    async def predict(request: Request, model: ModelName = None) -> Response:
+        """Classes of documents or rows, with their probabilities."""
+        served = _asked(request, service, model)
+        body = await read_body(request, limits, "application/json")
+
+        def work() -> tuple[Response, int, int]:
+            said = answers.predicted(served, parsed(PredictBody, body), limits)
+            predictions = said["predictions"]
+            return answered(said), len(predictions), sum(each["unknown"] for each in predictions)
+
+        # A thread would take as long to begin as this takes: with one lock for all, nobody waits less for it.
+        answer, n_rows, n_unknown = work() if len(body) <= SMALL else await service.work.do(work)
+        _count(request, service, served, n_rows, n_unknown)
+        return answer
+
+    more: list[Any] = [{"text": "The launch was delayed", "n": 5}]
+
+    @app.post(
+        "/explain",
+        tags=["use"],
+        responses=told(ExplainAnswer, *_POSTED),
+        openapi_extra={"requestBody": schema_of(ExplainBody, more)},
+    )
+    async def explain(request: Request, model: ModelName = None) -> Response:
+        """Why a document or row is of one class rather than another: log-odds that add up."""
+        served = _asked(request, service, model)
+        body = await read_body(request, limits, "application/json")
+        request.scope[FACTS]["rows"] = 1
+        return await service.work.do(
+            lambda: answered(answers.explained(served, parsed(ExplainBody, body), limits))
+        )
+
+    rows = {"required": True, "content": {"text/csv": {"schema": {"type": "string"}}}}
+
+    @app.post(
+        "/predict.csv",
+        tags=["use"],
+        response_class=Response,
+        responses=told(None, *_POSTED, media="text/csv"),
+        openapi_extra={"requestBody": rows},
+    )
+    async def predict_csv(request: Request, model: ModelName = None) -> Response:
+        """A CSV file with the columns that the model takes; it comes back with what the model says."""
+        served = _asked(request, service, model)
+        body = await read_body(request, limits, "text/csv")
+        content, n_rows = await service.work.do(predicted_csv, served, body, limits)
+        _count(request, service, served, n_rows, 0)
+        return Response(content, media_type="text/csv; charset=utf-8")
+
+
+def _count(request: Request, service: Service, model: ServedModel, n_rows: int, n_unknown: int) -> None:
+    request.scope[FACTS]["rows"] = n_rows
+    service.metrics.add("maxdisc_rows_total", n_rows, model=model.name)
+    service.metrics.add("maxdisc_unknown_rows_total", n_unknown, model=model.name)
+
+
+def _add_page(app: FastAPI) -> None:
+    @app.get("/", include_in_schema=False)
+    async def page() -> Response:
+        index = STATIC / "index.html"
+        if not await asyncio.to_thread(index.exists):
+            raise RefusedError(404, "this service has no page; /openapi.json tells what it answers.")
+        return FileResponse(index)
+
+    app.mount("/static", StaticFiles(directory=STATIC, check_dir=False), name="static")
+
+
+def _add_refusals(app: FastAPI) -> None:
+    async def refused(_: Request, error: Exception) -> Response:
+        assert isinstance(error, RefusedError)
+        return error.answer()
+
+    async def http(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        told = {
+            404: "there is nothing here: /openapi.json tells what there is.",
+            405: f"{request.method[:20]} is not for this path: /openapi.json tells what is.",
+        }
+        return RefusedError(
+            error.status_code, told.get(error.status_code, one_line(str(error.detail))), error.headers
+        ).answer()
+
+    async def invalid(_: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        first = error.errors()[0]
+        told = f"{first['loc'][-1]}: {first['msg'][:1].lower()}{first['msg'][1:]}."
+        return RefusedError(422, told).answer()
+
+    app.add_exception_handler(RefusedError, refused)
+    app.add_exception_handler(HTTPException, http)
+    app.add_exception_handler(RequestValidationError, invalid)

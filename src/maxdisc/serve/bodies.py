@@ -1,0 +1,90 @@
+"""What requests say: the shape of their bodies, and what is wrong with those of another shape."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from maxdisc.serve.refusals import RefusedError
+
+Cell = float | bool | str | None
+_SHOWN = 60
+
+
+class _Body(BaseModel):
+    # A misspelt name is a mistake, not something to pass over.
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class PredictBody(_Body):
+    """Documents, or rows of a table, to be labelled."""
+
+    texts: list[str] | None = Field(None, min_length=1, description="Documents, for a model of text.")
+    rows: list[dict[str, Any]] | None = Field(
+        None, min_length=1, description="Rows, from columns to cells; a column that is left out is missing."
+    )
+    top: int = Field(3, ge=0, le=1_000_000, description="How many classes to tell of each; 0 for all.")
+    unknown: float | None = Field(
+        None, gt=0, lt=1, description="Call rows unknown that are stranger than all but this share."
+    )
+
+
+class ExplainBody(_Body):
+    """One document or row, and the two classes to weigh."""
+
+    text: str | None = Field(None, description="A document, for a model of text.")
+    row: dict[str, Any] | None = Field(None, description="A row, from columns to cells.")
+    first: str | None = Field(None, description="The class that what is positive speaks for; else the best.")
+    second: str | None = Field(None, description="The class it is weighed against; else the runner-up.")
+    n: int = Field(15, ge=1, le=10_000, description="How many features to list.")
+
+
+Shape = TypeVar("Shape", bound=_Body)
+
+
+def parsed(shape: type[Shape], body: bytes) -> Shape:
+    """A body in its shape, or a refusal that says where it has another.
+
+    Examples
+    --------
+    >>> from maxdisc.serve.bodies import PredictBody, parsed
+    >>> parsed(PredictBody, b'{"texts": ["a document"]}').top
+    3
+    >>> try:
+    ...     parsed(PredictBody, b'{"texts": "a document"}')
+    ... except Exception as error:
+    ...     print(error)
+    texts: input should be a valid array.
+    """
+    try:
+        return shape.model_validate_json(body)
+    except ValidationError as error:
+        raise RefusedError(422, _told(error.errors(include_url=False, include_input=False)[0])) from None
+
+
+def _told(error: Any) -> str:
+    what = str(error["msg"])
+    if error["type"] == "json_invalid":
+        return f"the body is not JSON: {what.removeprefix('Invalid JSON: ')}."
+    where = "".join(f"[{at}]" if isinstance(at, int) else f".{at}"[:_SHOWN] for at in error["loc"])
+    if error["type"] == "extra_forbidden":
+        return f"the body has {where.removeprefix('.')!r}, which means nothing here."
+    return f"{where.removeprefix('.') or 'the body'}: {what[:1].lower()}{what[1:]}."
+
+
+def schema_of(shape: type[BaseModel], examples: list[Any]) -> dict[str, Any]:
+    """What OpenAPI says of a body."""
+    schema = shape.model_json_schema()
+    cells = {
+        "type": "object",
+        "additionalProperties": {
+            "anyOf": [{"type": kind} for kind in ("number", "string", "boolean", "null")]
+        },
+    }
+    for name in ("row", "rows"):
+        if name in schema["properties"]:
+            found = schema["properties"][name]["anyOf"][0]
+            found.update({"items": cells} if name == "rows" else cells)
+    return {"required": True, "content": {"application/json": {"schema": schema, "examples": {
+        f"example {i}": {"value": example} for i, example in enumerate(examples, 1)}}}}  # fmt: skip

@@ -1,0 +1,104 @@
+"""CSV in, CSV out: the columns as they came, and what the model says of each row."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+from maxdisc.loaded import Predictions
+from maxdisc.serve.answers import novelty_of
+from maxdisc.serve.limits import Limits
+from maxdisc.serve.refusals import RefusedError
+from maxdisc.serve.served import ServedModel
+from maxdisc.sources import Batch, SourceError, nearest, open_sink
+from maxdisc.sources.delimited import open_delimited
+from maxdisc.sources.streams import StreamOfBytes
+from maxdisc.threads import limited_threads
+
+PREDICTED = ("label", "probability", "runner_up", "runner_up_probability")
+
+
+def predicted_csv(model: ServedModel, body: bytes, limits: Limits) -> tuple[bytes, int]:
+    """The predictions of a CSV file, as one; and how many rows it has."""
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RefusedError(
+            422, f"the CSV is not UTF-8: byte 0x{body[error.start]:02x} at {error.start}."
+        ) from None
+    if model.kind == "vectors":
+        raise RefusedError(422, f"model {model.name!r} has no names of columns: send rows to /predict.")
+    try:
+        with limited_threads(1):
+            return _written(model, body, limits)
+    except SourceError as error:
+        raise RefusedError(422, str(error)) from None
+
+
+def _written(model: ServedModel, body: bytes, limits: Limits) -> tuple[bytes, int]:
+    opened = open_delimited(StreamOfBytes(body, "the CSV"))
+    _require_columns(model, opened.names)
+    names = _once(opened.names)
+    has_novelty = model.classifier._learnt.novelty is not None
+    added = [*PREDICTED, *(["novelty"] if has_novelty else [])]
+    out, n_rows = io.BytesIO(), 0
+    sink = open_sink(out, "csv", [*_beside(names, added), *added], [])
+    for batch in _batches(opened.tables, names):
+        n_rows += len(batch)
+        if n_rows > limits.batch:
+            raise RefusedError(413, f"the CSV has more than {limits.batch:,} rows: send it in parts.")
+        said = _said(model, batch)
+        columns: list[Any] = [[cell or "" for cell in batch.strings(name)] for name in names]
+        for which in (said.first, said.second):
+            columns += [said.label(which), said.probability(which)]
+        if has_novelty:
+            columns.append(novelty_of(model, said))
+        sink.write(columns)
+    if not n_rows:
+        raise RefusedError(422, "the CSV has no rows below the names of its columns.")
+    sink.close()
+    return out.getvalue(), n_rows
+
+
+def _batches(tables: Iterator[Any], names: list[str]) -> Iterator[Batch]:
+    first = 1
+    for table in tables:
+        yield Batch(table.rename_columns(names), "the CSV", first)
+        first += table.num_rows
+
+
+def _said(model: ServedModel, batch: Batch) -> Predictions:
+    raw = model.raw(batch)
+    try:
+        return model.said(raw)
+    except ValueError as error:
+        raise RefusedError(422, f"from {batch.where(0)} on: {error}") from None
+
+
+def _require_columns(model: ServedModel, names: list[str]) -> None:
+    missing = [column for column in model.columns if column not in names]
+    if missing:
+        shown = ", ".join(repr(name[:40]) for name in missing[:3])
+        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+        raise RefusedError(422, f"the CSV has no column {shown}{more}{nearest(missing[0], names[:2000])}")
+
+
+def _once(names: list[str]) -> list[str]:
+    """Names that are told apart; of equal ones the first keeps its own."""
+    taken: set[str] = set()
+    return [_free(name, taken) for name in names]
+
+
+def _beside(names: list[str], added: list[str]) -> list[str]:
+    """Names of given columns that are not those of what is added."""
+    taken = set(added) | {name for name in names if name not in added}
+    return [_free(f"given_{name}", taken) if name in added else name for name in names]
+
+
+def _free(name: str, taken: set[str]) -> str:
+    free, k = name, 2
+    while free in taken:
+        free, k = f"{name}_{k}", k + 1
+    taken.add(free)
+    return free

@@ -1,0 +1,121 @@
+"""What stands before every request: the token, headers of the answer, a line in the log, a count."""
+
+from __future__ import annotations
+
+import hmac
+import time
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from maxdisc.serve.hosts import is_for_loopback
+from maxdisc.serve.refusals import RefusedError, answered
+from maxdisc.serve.service import Service
+
+CSP = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = [
+    (b"content-security-policy", CSP.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+]
+_OPEN = ("/", "/healthz", "/readyz")
+_SHOWN = 80
+#: Where a request keeps what its line in the log says beside the rest.
+FACTS = "maxdisc"
+
+
+class Guard:
+    """Wraps the application.
+
+    Parameters
+    ----------
+    app : ASGI application
+        What answers.
+    service : Service
+        Whose token, log and counts.
+    """
+
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self._app, self._service = app, service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, status = time.perf_counter(), 0
+        facts: dict[str, Any] = {}
+        scope[FACTS] = facts
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], *_HEADERS, *self._fresh(scope)]
+            await send(message)
+
+        try:
+            await self._admitted(scope, receive, sending)
+        except Exception as error:
+            self._service.log.defect(error, path=scope["path"][:_SHOWN])
+            if not status:
+                refusal = answered({"error": "a defect of this service; its log says where."}, 500)
+                await refusal(scope, receive, sending)
+        finally:
+            self._note(scope, status, time.perf_counter() - began, facts)
+
+    async def _admitted(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._service.own_names_only and not is_for_loopback(scope["headers"]):
+            told = (
+                "this service is for this machine, and the request names another host: ask 127.0.0.1, or "
+                "start the service with MAXDISC_TOKEN or --no-token."
+            )
+            await RefusedError(421, told).answer()(scope, receive, send)
+            return
+        if self._service.token and not self._open(scope["path"]) and not self._bears_token(scope):
+            told = "this needs a token: send the header Authorization: Bearer TOKEN."
+            refusal = RefusedError(401, told, {"WWW-Authenticate": "Bearer"})
+            await refusal.answer()(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _open(self, path: str) -> bool:
+        return path in _OPEN or path.startswith("/static/")
+
+    def _bears_token(self, scope: Scope) -> bool:
+        given = b"".join(value for name, value in scope["headers"] if name == b"authorization")
+        kind, _, token = given.partition(b" ")
+        wanted = (self._service.token or "").encode()
+        # In constant time, so that nobody can guess it letter by letter.
+        return hmac.compare_digest(token.strip(), wanted) and kind.lower() == b"bearer"
+
+    @staticmethod
+    def _fresh(scope: Scope) -> list[tuple[bytes, bytes]]:
+        # The page's files may be kept, if asked for again; answers may not.
+        still = scope["path"] == "/" or scope["path"].startswith("/static/")
+        return [(b"cache-control", b"no-cache" if still else b"no-store")]
+
+    def _note(self, scope: Scope, status: int, seconds: float, facts: dict[str, Any]) -> None:
+        service, path = self._service, route_of(scope)
+        service.metrics.add("maxdisc_requests_total", path=path, status=str(status))
+        service.metrics.took(path, seconds)
+        service.log.request(
+            method=scope["method"][:_SHOWN],
+            path=scope["path"][:_SHOWN],
+            status=status,
+            ms=round(seconds * 1000, 2),
+            rows=facts.get("rows"),
+            model=facts.get("model"),
+        )
+
+
+def route_of(scope: Scope) -> str:
+    """The path of a route that there is; whatever else is asked for is one."""
+    route = scope.get("route")
+    path = getattr(route, "path", None)
+    if isinstance(path, str):
+        return path
+    return "/static" if scope["path"].startswith("/static/") else "other"

@@ -1,0 +1,76 @@
+"""What a service says while it runs: one JSON object on a line, never what is in a document."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import sys
+import traceback
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+
+class Log:
+    """Lines of JSON.
+
+    Parameters
+    ----------
+    stream : text file, optional
+        Standard error by default.
+    requests : bool
+        Whether every request has a line.
+    """
+
+    def __init__(self, stream: TextIO | None = None, requests: bool = True) -> None:
+        self.stream, self.requests = stream, requests
+
+    def say(self, event: str, **facts: Any) -> None:
+        """Write one line."""
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        line = json.dumps({"time": now, "event": event, **facts}, default=str)
+        # Nobody may be listening any more; that is no reason to stop.
+        with contextlib.suppress(OSError, ValueError):
+            print(line, file=self.stream or sys.stderr, flush=True)
+
+    def request(self, **facts: Any) -> None:
+        """Write the line of a request."""
+        if self.requests:
+            self.say("request", **facts)
+
+    def defect(self, error: BaseException, **facts: Any) -> None:
+        """Say where in this program something failed that should not; not with what, it may be a document."""
+        frames = traceback.extract_tb(error.__traceback__)[-6:]
+        where = [f"{frame.filename.rpartition('/')[2]}:{frame.lineno} {frame.name}" for frame in frames]
+        self.say("defect", error=type(error).__name__, where=where, **facts)
+
+
+class ServerMessages(logging.Handler):
+    """What the HTTP server has to say, as lines of the same log.
+
+    Parameters
+    ----------
+    log : Log
+        Where they go.
+    """
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.WARNING)
+        self.log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one line; an exception without what it says."""
+        if record.exc_info and record.exc_info[1] is not None:
+            self.log.defect(record.exc_info[1])
+        else:
+            self.log.say(
+                "server", level=record.levelname.lower(), message=" ".join(record.getMessage().split())
+            )
+
+    def listen(self) -> None:
+        """Take over what the server's own loggers say."""
+        for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi"):
+            logger = logging.getLogger(name)
+            logger.handlers, logger.propagate = [], False
+        logging.getLogger("uvicorn.error").handlers = [self]
+        logging.getLogger("asyncio").handlers = [self]

@@ -1,0 +1,67 @@
+"""Bodies of requests: of the right type, not too large, and not too slow."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.requests import ClientDisconnect, Request
+
+from maxdisc.serve.limits import Limits
+from maxdisc.serve.refusals import RefusedError
+
+# So much of a body that is too large is still taken, so that whoever sends it can hear why it is refused.
+_DRAINED = 4
+
+
+async def read_body(request: Request, limits: Limits, wanted: str) -> bytes:
+    """All of a body.
+
+    Parameters
+    ----------
+    request : Request
+        Whose.
+    limits : Limits
+        On bytes and seconds.
+    wanted : str
+        The media type that it must have.
+    """
+    _require_type(request, wanted)
+    parts: list[bytes] = []
+    n_bytes = 0
+    try:
+        async with asyncio.timeout(limits.seconds):
+            _require_small(_declared(request), limits, _DRAINED)
+            async for part in request.stream():
+                n_bytes += len(part)
+                _require_small(n_bytes, limits, _DRAINED)
+                if n_bytes <= limits.bytes:
+                    parts.append(part)
+                else:
+                    parts.clear()
+    except TimeoutError:
+        told = f"the body did not arrive within {limits.seconds:g} seconds."
+        raise RefusedError(408, told, {"Connection": "close"}) from None
+    except ClientDisconnect:
+        raise RefusedError(400, "the connection was closed before all of the body was there.") from None
+    _require_small(n_bytes, limits)
+    return b"".join(parts)
+
+
+def _require_type(request: Request, wanted: str) -> None:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != wanted:
+        has = f"not {kind[:60]!r}" if kind else "and the request does not say what it has"
+        raise RefusedError(415, f"the body must be {wanted}, {has}: send the header Content-Type: {wanted}.")
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise RefusedError(415, "the body is compressed: send it as it is, without Content-Encoding.")
+
+
+def _declared(request: Request) -> int:
+    length = request.headers.get("content-length", "0")
+    return int(length) if length.isdecimal() else 0
+
+
+def _require_small(n_bytes: int, limits: Limits, times: int = 1) -> None:
+    if n_bytes > times * limits.bytes:
+        told = f"the body is larger than {limits.bytes:,} bytes: send less at once."
+        raise RefusedError(413, told, {"Connection": "close"} if times > 1 else {})

@@ -1,0 +1,59 @@
+"""How a request is refused: a status, and one line that says what is wrong and what to do."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+# Longer texts of an error would say no more.
+_LONGEST = 300
+
+
+class RefusedError(Exception):
+    """A request that is not answered as it was meant.
+
+    Parameters
+    ----------
+    status : int
+        The HTTP status.
+    told : str
+        One line.
+    headers : mapping, optional
+        Of the answer.
+    """
+
+    def __init__(self, status: int, told: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(told)
+        self.status, self.told, self.headers = status, told, dict(headers or {})
+
+    def answer(self) -> Response:
+        """The refusal as it is sent."""
+        return answered({"error": one_line(self.told)}, self.status, self.headers)
+
+
+def busy(told: str, seconds: float = 1.0) -> RefusedError:
+    """Not now: whoever asked may ask again."""
+    return RefusedError(503, told, {"Retry-After": str(max(1, math.ceil(seconds)))})
+
+
+def one_line(told: str) -> str:
+    r"""A message on one line, and not for ever.
+
+    Examples
+    --------
+    >>> from maxdisc.serve.refusals import one_line
+    >>> one_line("no such\n column")
+    'no such column'
+    """
+    words = " ".join(told.split())
+    return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 3]}..."
+
+
+def answered(said: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """An answer in JSON that any parser takes: ASCII, and no NaN."""
+    content = json.dumps(said, allow_nan=False, separators=(",", ":")).encode("ascii")
+    return Response(content, status, dict(headers or {}), "application/json")

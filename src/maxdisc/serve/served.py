@@ -1,0 +1,124 @@
+"""A model that is served: in memory of its own, with all that requests ask for at hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from maxdisc.artifact import ModelFileError, from_bytes
+from maxdisc.artifact.container import Container
+from maxdisc.loaded import Taker, takes_text
+from maxdisc.ranking import RankingTable, ranking_table
+from maxdisc.remembered import remembered
+from maxdisc.serve.cells import Columns
+from maxdisc.text import TermFrequencyVectorizer
+
+# Long enough for compiled code to be worth it, so that it is loaded.
+_WARM = "warm " * 2**14
+
+
+@dataclass(frozen=True, eq=False)
+class ServedModel(Taker):
+    """A model in memory, and what is known of its file.
+
+    Parameters
+    ----------
+    name : str
+        What requests call it.
+    file : dict
+        Format, bytes, checksum and when it was loaded.
+    """
+
+    name: str
+    file: dict[str, Any]
+
+    @classmethod
+    def read(cls, name: str, path: Path) -> ServedModel:
+        """Load a model file, all of it, so that whatever becomes of the file changes nothing.
+
+        Raise ``ValueError``, in one line, for what is no model that can be served.
+        """
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise ModelFileError(f"{path}: {error.strerror or error}") from None
+        estimator = from_bytes(content, str(path))
+        container = Container.of(content)
+        about = remembered(container.document["about"])
+        taker = _taken(estimator, about.get("text"), path)
+        checksum = content[container.checksum.begin : container.checksum.end].hex()
+        file = {
+            "format": container.document["format"],
+            "bytes": len(content),
+            "checksum": checksum,
+            "loaded_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        return cls(taker.estimator, taker.fitted, taker.text, name, file).warmed()
+
+    def warmed(self) -> ServedModel:
+        """Do once what the first request would have to wait for."""
+        if self.text is not None:
+            for documents in ([""], ["warm up"] * 32, [_WARM]):
+                said = self.said(documents)
+            _ = self.places
+        else:
+            said = self.said(self.table.taken([{}]))
+        if self.classifier._learnt.novelty is not None:
+            self.classifier.novelty(said.X)
+        return self
+
+    @property
+    def kind(self) -> str:
+        """What it takes: text, rows of a table, or vectors without names of columns."""
+        return "text" if self.text is not None else "table" if self.features else "vectors"
+
+    @cached_property
+    def table(self) -> Columns:
+        """The columns of a model that takes no text."""
+        return Columns(self)
+
+    @property
+    def vectorizer(self) -> TermFrequencyVectorizer:
+        """What counts the words of a model of text."""
+        assert self.fitted.before is not None  # a model of text
+        found = self.fitted.before[0]
+        assert isinstance(found, TermFrequencyVectorizer)  # nothing else in a model file takes text
+        return found
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """From names of features to columns."""
+        names = self.fitted.names.tolist()
+        return {str(name): at for at, name in reversed(list(enumerate(names)))}
+
+    @cached_property
+    def kept(self) -> Any:
+        """Which columns are kept, shape (D,)."""
+        out = np.zeros(len(self.fitted.names), dtype=np.bool_)
+        out[self.classifier.decision_.columns] = True
+        return out
+
+    @cached_property
+    def ranking(self) -> RankingTable:
+        """All features, best first: seconds of work for very many, and never done for a model unasked."""
+        return ranking_table(self.fitted, n=len(self.fitted.names), per_class=1)
+
+    @cached_property
+    def lower_names(self) -> list[str]:
+        """The names of the ranking, for a search without regard to case."""
+        return [str(name).lower() for name in self.ranking.features]
+
+
+def _taken(estimator: Any, text: str | None, path: Path) -> Taker:
+    try:
+        taker = Taker.of(estimator, text)
+    except ValueError as error:
+        raise ModelFileError(f"{path}: {error}") from None
+    if takes_text(taker.fitted) and not isinstance(taker.fitted.before[0], TermFrequencyVectorizer):  # type: ignore[index]  # text has a step before
+        raise ModelFileError(f"{path}: its first step takes neither text nor rows.")
+    return taker

@@ -1,0 +1,406 @@
+"""What the service answers, next to what the model itself says."""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+from maxdisc import load
+from maxdisc.ranking import ranking_table
+from maxdisc.serve import Limits, Service, answers, create_app
+from maxdisc.serve.bodies import ExplainBody, PredictBody
+from maxdisc.serve.guard import CSP
+from maxdisc.serve.logs import Log
+from maxdisc.serve.refusals import RefusedError
+from maxdisc.serve.served import ServedModel
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # newer versions of it would rather have httpx2
+    from starlette.testclient import TestClient
+
+TEXTS = ["The shuttle reached orbit", "a goalie and the puck", "", "Ünknown wörds 😀 only", "engine " * 40]
+ROWS = [
+    {"age": 61, "smokes": True, "ward": "n"},
+    {"age": 30.5, "smokes": False, "ward": "s"},
+    {"age": None},
+    {},
+    {"ward": "never seen", "smokes": 1},
+]
+
+
+@pytest.fixture(scope="module")
+def lines():
+    return []
+
+
+@pytest.fixture(scope="module")
+def client(models, lines):
+    class Lines:
+        def write(self, text):
+            lines.append(text)
+
+        def flush(self):
+            pass
+
+    names = ("text", "grams", "table", "vectors")
+    paths = {name: models / f"{name}.maxdisc" for name in names}
+    service = Service(paths, Limits(bytes=20_000, batch=50), log=Log(Lines()), reload_seconds=0)
+    with TestClient(create_app(service)) as client:
+        wait_until_ready(client)
+        yield client
+
+
+def wait_until_ready(client):
+    deadline = time.monotonic() + 120
+    while client.get("/readyz").status_code != 200:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def frame_of(rows):
+    import pandas as pd
+
+    frame = pd.DataFrame([{"age": None, "smokes": None, "ward": None, **row} for row in rows])
+    return frame.astype({"age": float, "smokes": float})
+
+
+def test_texts_are_predicted_as_by_the_model(client, models):
+    model = load(models / "text.maxdisc")
+    said = client.post("/predict", json={"texts": TEXTS, "top": 0}).json()
+    assert said["model"] == "text"
+    expected = model.predict_proba(TEXTS)
+    classes = model.classes_.tolist()
+    for one, row, p in zip(
+        said["predictions"], expected, model[-1].novelty(model[0].transform(TEXTS)), strict=True
+    ):
+        told = {each["label"]: each["probability"] for each in one["classes"]}
+        assert np.array_equal([told[label] for label in classes], row)
+        shares = [each["probability"] for each in one["classes"]]
+        assert shares == sorted(shares, reverse=True)
+        assert (one["label"], one["probability"]) == (one["classes"][0]["label"], shares[0])
+        assert one["novelty"] == p
+        assert one["unknown"] is False
+    assert [one["label"] for one in said["predictions"]] == model.predict(TEXTS).tolist()
+
+
+def test_rows_are_predicted_as_by_the_model(client, models):
+    model = load(models / "table.maxdisc")
+    said = client.post("/predict?model=table", json={"rows": ROWS, "top": 0}).json()["predictions"]
+    expected = model.predict_proba(frame_of(ROWS))
+    for one, row in zip(said, expected, strict=True):
+        told = {each["label"]: each["probability"] for each in one["classes"]}
+        assert np.allclose([told[label] for label in model.classes_], row, rtol=1e-12)
+    # Nothing known is the prior, and what was never seen is no evidence.
+    alone = client.post("/predict?model=table", json={"rows": [{"smokes": True}]}).json()["predictions"][0]
+    assert alone["probability"] == said[4]["probability"]
+
+
+def test_vectors_are_predicted_as_by_the_model(client, models):
+    model = load(models / "vectors.maxdisc")
+    said = client.post("/predict?model=vectors", json={"rows": [{"x0": 2, "x2": 1}, {}]}).json()[
+        "predictions"
+    ]
+    import scipy.sparse as sp
+
+    expected = model.predict_proba(sp.csr_array(np.array([[2.0, 0.0, 1.0], [0.0, 0.0, 0.0]])))
+    assert np.allclose([one["probability"] for one in said], expected.max(axis=1), rtol=1e-12)
+
+
+def test_top_and_unknown(client):
+    body = {"texts": ["orbit", "zebra xylophone"], "top": 2, "unknown": 0.999999}
+    said = client.post("/predict", json=body).json()["predictions"]
+    assert [len(one["classes"]) for one in said] == [2, 2]
+    assert all(one["unknown"] == (one["novelty"] <= 0.999999) for one in said)
+    assert any(one["unknown"] for one in said)
+    refused = client.post("/predict?model=grams", json={"texts": ["orbit"], "unknown": 0.01})
+    assert refused.status_code == 422
+    assert "strange" in refused.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("model", "body"),
+    [
+        *(("text", {"text": text, "n": 3}) for text in TEXTS),
+        ("grams", {"text": "The launch of the shuttle", "n": 2}),
+        *(("table", {"row": row}) for row in ROWS),
+        ("table", {"row": ROWS[0], "first": "well", "second": "ill"}),
+        ("vectors", {"row": {"x1": 3}, "n": 1}),
+    ],
+)
+def test_an_explanation_adds_up(client, model, body):
+    said = client.post(f"/explain?model={model}", json=body).json()
+    total = said["prior"] + sum(each["odds"] for each in said["features"]) + said["rest"]
+    assert said["total"] == pytest.approx(total, abs=1e-9)
+    told = {each["label"]: each["probability"] for each in said["classes"]}
+    odds = np.log(told[said["first"]]) - np.log(told[said["second"]])
+    assert said["total"] == pytest.approx(odds, rel=1e-6, abs=1e-6)
+    assert sum(told.values()) == pytest.approx(1)
+    if "first" not in body:
+        best = [each["label"] for each in said["classes"][:2]]
+        assert [said["first"], said["second"]] == best
+        assert said["label"] == best[0]
+    assert len(said["features"]) <= body.get("n", 15)
+
+
+@pytest.mark.parametrize("model", ["text", "grams"])
+def test_spans_are_cut_as_javascript_does(client, models, model):
+    text = "😀 The SHUTTLE, \U0001d49c launch İstanbul orbit; the puck"
+    said = client.post(f"/explain?model={model}", json={"text": text, "n": 10_000}).json()
+    units = text.encode("utf-16-le")
+    odds = {each["name"]: each["odds"] for each in said["features"]}
+    found = []
+    for span in said["spans"]:
+        cut = units[2 * span["start"] : 2 * span["end"]].decode("utf-16-le")
+        found.append(cut.lower())
+        assert span["odds"] == odds[span["feature"]] != 0
+        words = [word for word in cut.lower().replace(",", " ").split() if word != "the" or model == "text"]
+        assert span["feature"].split() == words or "\U0001d49c" in cut
+    vocabulary = load(models / f"{model}.maxdisc")[0].vocabulary_
+    for word in ("shuttle", "launch", "orbit", "puck"):
+        assert (word in vocabulary) == (word in found)
+    assert [s["start"] for s in said["spans"]] == sorted(s["start"] for s in said["spans"])
+
+
+def test_values_are_counts_of_words_and_cells_of_rows(client):
+    said = client.post("/explain", json={"text": "orbit orbit moon", "n": 10_000}).json()
+    values = {each["name"]: each["value"] for each in said["features"]}
+    assert (values["orbit"], values["moon"], values["puck"]) == (2, 1, 0)
+    said = client.post("/explain?model=table", json={"row": {"age": 50, "ward": "n"}}).json()
+    values = {each["name"]: each["value"] for each in said["features"]}
+    assert values == {"age": 50, "ward": "n", "smokes": None}
+
+
+def test_csv_comes_back_with_predictions(client, models):
+    import csv
+    import io
+
+    model = load(models / "text.maxdisc")
+    body = 'id,body,label\n1,"the puck, the ice",x\n2,orbit moon,\n'
+    answer = client.post("/predict.csv", content=body, headers={"Content-Type": "text/csv"})
+    assert answer.headers["content-type"].startswith("text/csv")
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    texts = ["the puck, the ice", "orbit moon"]
+    assert [row["label"] for row in rows] == model.predict(texts).tolist()
+    assert [row["given_label"] for row in rows] == ["x", ""]
+    assert [row["body"] for row in rows] == texts
+    proba = np.sort(model.predict_proba(texts), axis=1)
+    for row, shares in zip(rows, proba, strict=True):
+        assert float(row["probability"]) == pytest.approx(shares[-1], rel=1e-5)
+        assert float(row["runner_up_probability"]) == pytest.approx(shares[-2], rel=1e-5)
+        assert 0 < float(row["novelty"]) <= 1
+    table = client.post(
+        "/predict.csv?model=table",
+        content="ward,age,smokes\nn,61,true\n,n/a,\n",
+        headers={"Content-Type": "text/csv; charset=utf-8"},
+    )
+    told = list(csv.DictReader(io.StringIO(table.text)))
+    expected = load(models / "table.maxdisc").predict_proba(frame_of([ROWS[0], {}])).max(axis=1)
+    assert np.allclose([float(row["probability"]) for row in told], expected, rtol=1e-5)
+
+
+def test_ranking_is_the_models_own(client, models):
+    model = load(models / "text.maxdisc")
+    table = list(ranking_table(model, n=10_000))
+    said = client.get("/ranking?limit=1000").json()
+    assert said["total"] == len(table) == len(said["features"])
+    assert [f["name"] for f in said["features"]] == [row.feature for row in table]
+    assert [f["class"] for f in said["features"]] == [row.label for row in table]
+    assert np.allclose([f["score"] for f in said["features"]], [row.score for row in table])
+    page = client.get("/ranking?offset=3&limit=2").json()["features"]
+    assert page == said["features"][3:5]
+    found = client.get("/ranking?search=PU").json()
+    assert [f["name"] for f in found["features"]] == ["puck"]
+    mine = client.get("/ranking?class=cars&limit=1000").json()["features"]
+    assert mine == [f for f in said["features"] if f["class"] == "cars"]
+    assert client.get("/ranking?class=trains").status_code == 422
+
+
+def test_densities_are_densities(client):
+    said = client.get("/density?model=table&feature=age").json()
+    assert said["kind"] == "density"
+    for curve in said["curves"]:
+        assert len(curve["values"]) == len(said["points"])
+        assert np.trapezoid(curve["values"], said["points"]) == pytest.approx(1, abs=0.05)
+    bars = client.get("/density?model=table&feature=ward").json()
+    assert sorted(bars["points"]) == ["e", "n", "s", "w"]
+    counts = client.get("/density?feature=orbit").json()
+    assert all(c["at_zero"] == pytest.approx(c["values"][0]) for c in counts["curves"])
+    assert client.get("/density?feature=zebra").status_code == 404
+    assert client.get("/density").status_code == 422
+
+
+def test_a_model_tells_what_it_is(client, models):
+    said = client.get("/model?model=table").json()
+    assert (said["name"], said["kind"], said["text_column"]) == ("table", "table", None)
+    assert [(c["name"], c["kind"], c["levels"]) for c in said["columns"]] == [
+        ("age", "number", None),
+        ("smokes", "truth", None),
+        ("ward", "category", ["e", "n", "s", "w"]),
+    ]
+    assert sum(each["share"] for each in said["classes"]) == pytest.approx(1)
+    assert said["limits"] == {"batch": 50, "bytes": 20_000, "seconds": 10.0}
+    assert said["file"]["bytes"] == (models / "table.maxdisc").stat().st_size
+    assert len(said["path"]["sizes"]) == len(said["path"]["accuracy"]) == len(said["path"]["standard_error"])
+    text = client.get("/model").json()
+    assert (text["kind"], text["text_column"], text["columns"]) == ("text", "body", [])
+    listed = client.get("/models").json()["models"]
+    assert [(m["name"], m["kind"], m["default"]) for m in listed] == [
+        ("text", "text", True),
+        ("grams", "text", False),
+        ("table", "table", False),
+        ("vectors", "vectors", False),
+    ]
+
+
+def test_what_would_be_too_much_to_send_is_refused(models):
+    model = ServedModel.read("text", models / "text.maxdisc")
+    long = ExplainBody(text="orbit " * (answers.MOST_CHARACTERS // 6 + 1))
+    with pytest.raises(RefusedError, match="longer than"):
+        answers.explained(model, long, Limits())
+    many = PredictBody(texts=["orbit"] * (answers.MOST_SHARES // 3 + 1), top=0)
+    with pytest.raises(RefusedError, match="too much for one answer"):
+        answers.predicted(model, many, Limits(batch=10**7))
+
+
+DEEP = b'{"texts":' + b"[" * 5000 + b"]" * 5000 + b"}"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "told"),
+    [
+        ("/predict", b"", 422, "not JSON"),
+        ("/predict", b"{", 422, "not JSON"),
+        ("/predict", b'{"texts":["\xff"]}', 422, "not JSON"),
+        ("/predict", b'{"texts":["\\ud800"]}', 422, "hex escape"),
+        ("/predict", DEEP, 422, "recursion"),
+        ("/predict", b"[]", 422, "the body"),
+        ("/predict", b"{}", 422, "takes 'texts'"),
+        ("/predict", b'{"texts":[]}', 422, "texts"),
+        ("/predict", b'{"texts":"one"}', 422, "texts"),
+        ("/predict", b'{"texts":[1]}', 422, "texts[0]"),
+        ("/predict", b'{"texts":["a"],"top":-1}', 422, "top"),
+        ("/predict", b'{"texts":["a"],"top":1.5}', 422, "top"),
+        ("/predict", b'{"texts":["a"],"top":' + b"9" * 400 + b"}", 422, "top"),
+        ("/predict", b'{"texts":["a"],"unknown":NaN}', 422, "unknown"),
+        ("/predict", b'{"texts":["a"],"unknown":2}', 422, "unknown"),
+        ("/predict", b'{"texts":["a"],"text":"b"}', 422, "'text'"),
+        ("/predict", b'{"rows":[{"a":1}]}', 422, "takes 'texts', not 'rows'"),
+        ("/predict", json.dumps({"texts": ["a"] * 51}).encode(), 413, "at most 50"),
+        ("/predict", b" " * 30_000, 413, "20,000 bytes"),
+        ("/predict?model=table", b'{"rows":[{"agee":1}]}', 422, "'agee'"),
+        ("/predict?model=table", b'{"rows":[{"age":1e999}]}', 422, "too large"),
+        ("/predict?model=table", b'{"rows":[{"age":NaN}]}', 422, ""),
+        ("/predict?model=table", b'{"rows":[{"age":Infinity}]}', 422, ""),
+        ("/predict?model=table", b'{"rows":[{"age":' + b"9" * 400 + b"}]}", 422, "too large"),
+        (
+            "/predict?model=table",
+            b'{"rows":[{"age":"old"}]}',
+            422,
+            "row 0, column 'age': 'old' is not a number",
+        ),
+        ("/predict?model=table", b'{"rows":[{},{"smokes":2}]}', 422, "row 1, column 'smokes'"),
+        ("/predict?model=table", b'{"rows":[{"ward":[]}]}', 422, "an array is not a category"),
+        ("/predict?model=table", b'{"rows":[{"ward":{"a":[{}]}}]}', 422, "an object is not a category"),
+        ("/predict?model=table", b'{"rows":[null]}', 422, "rows[0]"),
+        ("/predict?model=zebra", b"{}", 404, "no model 'zebra'"),
+        ("/explain", b'{"text":"a","first":"x"}', 422, "no class 'x'"),
+        ("/explain", b'{"text":"a","first":"cars","second":"cars"}', 422, "twice"),
+        ("/explain", b'{"text":"a","n":0}', 422, "n:"),
+        ("/explain", b'{"texts":["a"]}', 422, "'texts'"),
+        ("/explain?model=table", b'{"text":"a"}', 422, "takes 'row'"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_line(client, path, body, status, told):
+    answer = client.post(path, content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == status, answer.text
+    error = answer.json()["error"]
+    assert told.lower() in error.lower()
+    assert "\n" not in error
+    assert len(error) <= 300
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b"", "empty"),
+        (b"body\n", "no rows"),
+        (b"text\nhello\n", "no column 'body'"),
+        (b"body\n\xff\n", "not UTF-8"),
+        (b"body,b\n1\n", "1 field"),
+        (b'body\n"never ends\n', ""),
+        (b"\x1f\x8b\x08\x00", "not UTF-8"),
+    ],
+)
+def test_csv_that_cannot_be_read_is_refused(client, body, told):
+    answer = client.post("/predict.csv", content=body, headers={"Content-Type": "text/csv"})
+    if told:
+        assert answer.status_code == 422
+        assert told in answer.json()["error"]
+    else:
+        assert answer.status_code in (200, 422)
+
+
+def test_wrong_types_paths_and_methods(client):
+    assert client.post("/predict", content=b"{}").status_code == 415
+    assert client.post("/predict.csv", json={}).status_code == 415
+    squeezed = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    assert client.post("/predict", content=b"{}", headers=squeezed).status_code == 415
+    for method, path, status in (
+        ("GET", "/predict", 405),
+        ("GET", "/nothing", 404),
+        ("DELETE", "/model", 405),
+    ):
+        answer = client.request(method, path)
+        assert answer.status_code == status
+        assert answer.json()["error"]
+    assert client.get("/static/../app.py").status_code == 404
+    assert client.get("/static/%2e%2e/app.py").status_code == 404
+    for query in ("offset=-1", "limit=0", "limit=1e9", "offset=x"):
+        assert client.get(f"/ranking?{query}").status_code == 422
+    assert client.get("/docs").status_code == client.get("/redoc").status_code == 404
+
+
+def test_every_answer_has_the_headers_of_safety(client):
+    for answer in (client.get("/healthz"), client.get("/nothing"), client.get("/"), client.post("/predict")):
+        assert answer.headers["content-security-policy"] == CSP
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+
+
+def test_logs_tell_of_requests_and_not_of_documents(client, lines):
+    lines.clear()
+    secret = "zzsecretzz"
+    client.post("/predict", json={"texts": [secret, "b"]})
+    client.post("/explain", json={"text": secret, "first": secret})
+    client.post("/predict?model=table", json={"rows": [{"age": secret}, {secret: 1}]})
+    client.post("/predict.csv", content=f"body\n{secret}\n", headers={"Content-Type": "text/csv"})
+    client.get(f"/ranking?search={secret}")
+    written = "".join(lines)
+    assert secret not in written
+    told = [json.loads(line) for line in written.splitlines()]
+    assert [(one["method"], one["path"], one["status"], one["rows"], one["model"]) for one in told] == [
+        ("POST", "/predict", 200, 2, "text"),
+        ("POST", "/explain", 422, 1, "text"),
+        ("POST", "/predict", 422, None, "table"),
+        ("POST", "/predict.csv", 200, 1, "text"),
+        ("GET", "/ranking", 200, None, "text"),
+    ]
+
+
+def test_metrics_count(client):
+    def value(line):
+        found = [each for each in client.get("/metrics").text.splitlines() if each.startswith(line)]
+        return float(found[0].rpartition(" ")[2]) if found else 0.0
+
+    rows, unknown = 'maxdisc_rows_total{model="text"}', 'maxdisc_unknown_rows_total{model="text"}'
+    requests = 'maxdisc_requests_total{path="/predict",status="200"}'
+    before = [value(line) for line in (rows, unknown, requests)]
+    client.post("/predict", json={"texts": ["a", "b"], "unknown": 0.999999999})
+    after = [value(line) for line in (rows, unknown, requests)]
+    assert [b - a for a, b in zip(before, after, strict=True)] == [2, 2, 1]
+    assert value('maxdisc_request_seconds_bucket{path="/predict",le="+Inf"}') >= after[2]
+    assert value('maxdisc_model_info{model="table",kind="table"') == 1
