@@ -350,6 +350,7 @@ def bad_input():
     gaps[35] = None
     text = make_pipeline(TermFrequencyVectorizer(), MaxDiscClassifier())
     model, rows, ys = MaxDiscClassifier(), unknown(lazy), unknown(labels)
+    gaussian = MaxDiscClassifier("gaussian")
     halves, cut = unknown(labels.rechunk(45)), unknown(labels[:80])
     none = da.from_array(np.full(90, None), chunks=30)
     halved = da.from_array(X[:, 0] + 0.5, chunks=30)
@@ -383,7 +384,7 @@ def bad_input():
         "negative": (model, lazy, labels, {"sample_weight": debts}, "partition .: weights must be 30 fin"),
         "no rows": (model, lazy[:0], labels[:0], {}, "there are no rows"),
         "infinite": (model, endless, labels, {}, "partition 2: .*column 3"),
-        "text in X": (model, frame[["a", "b"]], frame["y"], {}, "partition .: column 'b' holds text"),
+        "text in X": (gaussian, frame[["a", "b"]], frame["y"], {}, "column 'b' holds text"),
         "a frame of text": (text, frame[["b"]], frame["y"], {}, "takes a column of documents"),
         "documents": (
             model,
@@ -553,7 +554,7 @@ def test_the_command_refuses_what_it_cannot_do(client, command, tmp_path, monkey
         ([bad, *only, *at], "1 of 12 rows .*, first .*bad.csv row 2: .*--skip-unlabelled"),
         ([bad, *only, "--skip-unlabelled", *at], "bad.csv row 5, column 'a': 'five' is not a number"),
         ([one, "--label", "kind", *at], "has only one class, 'x'"),
-        ([svm, *at], "svmlight is read into memory"),
+        ([svm, *at], "svmlight and h5ad are read here"),
         (["-", *only, *at], "read only once"),
         ([one, "--search", *at], "--search needs the rows in memory"),
         ([one, "--scheduler", "tcp://127.0.0.1:9"], "add --engine dask"),
@@ -592,3 +593,63 @@ def test_the_how_to_runs(tmp_path, monkeypatch):
     assert names["model"][-1].n_selected_ >= 1
     assert len(names["labels"]) == 200
     names["client"].close()
+
+
+def mixed_rows(n=300):
+    """Numbers, counts, truth values and words, with gaps, and labels."""
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 3, n)
+    frame = pd.DataFrame(
+        {
+            "size": np.where(rng.random(n) < 0.1, np.nan, rng.normal(y)),
+            "count": rng.poisson(1 + 3 * y),
+            "told": rng.random(n) < 0.2 + 0.3 * y,
+            "colour": np.array(["red", "green", "blue", None], dtype=object)[(y + rng.integers(0, 2, n)) % 4],
+        }
+    )
+    return frame, LABELS[y]
+
+
+def test_a_dataframe_of_mixed_columns_gives_the_model_of_the_frame_in_memory():
+    frame, y = mixed_rows()
+    here = MaxDiscClassifier(cv="hash").fit(frame, y)
+    order = np.random.default_rng(0).permutation(len(y))
+    table = dd.from_pandas(frame.iloc[order].assign(label=y[order]).reset_index(drop=True), npartitions=4)
+    with dask.config.set(scheduler="threads"):
+        there = fit(MaxDiscClassifier(cv="hash"), table[list(frame)], table["label"])
+        labels = predict(there, dd.from_pandas(frame, npartitions=3)).compute()
+    assert repr(here._family) == repr(there._family)
+    np.testing.assert_array_equal(there._schema.levels.names, here._schema.levels.names)
+    assert there.n_selected_ == here.n_selected_
+    for one, other in zip(there.moments_.parts, here.moments_.parts, strict=True):
+        np.testing.assert_allclose(one.means(), other.means(), rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(labels, here.predict(frame))
+
+
+def test_columns_of_several_kinds_among_partitions_are_named():
+    frame, y = mixed_rows()
+    parts = [frame[:150], frame[150:].assign(size="large")]
+    table = dd.from_delayed([delayed(part) for part in parts], meta=parts[0], verify_meta=False)
+    labels = da.from_array(y, chunks=150)
+    words = "column 'size' mixes numbers and text: make it all of one kind"
+    with dask.config.set(scheduler="threads"), pytest.raises(ValueError, match=words):
+        fit(MaxDiscClassifier(cv="hash"), table, labels)
+
+
+def test_files_of_a_mixed_table_give_the_model_of_the_table_by_workers_too(tmp_path):
+    frame, y = mixed_rows()
+    rows = frame.assign(label=y)
+    rows.to_csv(tmp_path / "whole.csv", index=False)
+    for place in range(2):
+        rows[place::2].to_csv(tmp_path / f"part{place}.csv", index=False)
+    given = ["--label", "label", "-q", "--missing", "informative"]
+    fit_here = ["fit", str(tmp_path / "whole.csv"), "-o", str(tmp_path / "here"), "--folds", "hash"]
+    fit_there = ["fit", str(tmp_path / "part*.csv"), "-o", str(tmp_path / "there"), "--engine", "dask"]
+    assert main([*fit_here, *given]) == 0
+    assert main([*fit_there, *given]) == 0
+    here, there = load(tmp_path / "here"), load(tmp_path / "there")
+    assert repr(here._family) == repr(there._family)
+    assert {family.name for family, _ in there.families_} >= {"bernoulli", "categorical"}
+    assert there.n_selected_ == here.n_selected_
+    np.testing.assert_array_equal(there.ranking_, here.ranking_)
+    np.testing.assert_array_equal(there.predict(frame), here.predict(frame))

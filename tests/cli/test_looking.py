@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pyarrow.csv
 import pytest
 from sklearn.metrics import accuracy_score, f1_score, log_loss, precision_recall_fscore_support
@@ -104,6 +105,63 @@ class TestRank:
         wrong = run("rank", files / "topics.maxdisc", "--q", "7")
         assert (wrong.code, wrong.out) == (2, "")
         assert "q must be a share" in wrong.err
+
+
+class TestRankByRows:
+    """P-values of families whose moments do not tell them, from labelled rows."""
+
+    @pytest.fixture
+    def gamma(self, run, tmp_path):
+        rng = np.random.default_rng(0)
+        y = np.repeat(["a", "b"], 40)
+        X = rng.gamma(2.0, size=(80, 12))
+        X[:40, :2] *= 4
+        names = [f"x{j}" for j in range(12)]
+        lines = [",".join([*map(repr, row.tolist()), label]) for row, label in zip(X, y, strict=True)]
+        (tmp_path / "gamma.csv").write_text("\n".join([",".join([*names, "kind"]), *lines]) + "\n")
+        arguments = ("--label", "kind", "--family", "gamma", "-o", tmp_path / "gamma.maxdisc")
+        assert run("fit", tmp_path / "gamma.csv", *arguments).code == 0
+        return X, y, names
+
+    def test_what_moments_do_not_tell_is_said_and_rows_do(self, run, gamma, tmp_path):
+        X, y, names = gamma
+        model = tmp_path / "gamma.maxdisc"
+        without = run("rank", model, "-n", "12", "--json")
+        assert all(f["p"] is None for f in without.json["features"])
+        assert "12 of these features have no p-value" in without.err
+        assert "--data" in without.err
+        told = run("rank", model, "--q", "0.1")
+        assert told.code == 2
+        assert "maxdisc rank with --data" in told.err
+        found = run("rank", model, "--data", tmp_path / "gamma.csv", "-n", "12", "--json")
+        assert "p-value" not in found.err
+        oracle = load(model).set_params(random_state=0).ranking_table(pd.DataFrame(X, columns=names), y)
+        assert [f["feature"] for f in found.json["features"]] == list(oracle["feature"])
+        assert [f["p"] for f in found.json["features"]] == list(oracle["p"])
+        assert [f["q"] for f in found.json["features"]] == list(oracle["q"])
+        trusted = run("rank", model, "--data", tmp_path / "gamma.csv", "--q", "0.01", "--json")
+        assert {f["feature"] for f in trusted.json["features"]} == {"x0", "x1"}
+
+    def test_documents_too(self, run, files):
+        done = run("rank", files / "topics.maxdisc", "--data", files / "test.csv", "-n", "3", "--json")
+        assert done.code == 0
+        assert all(f["p"] < 0.05 for f in done.json["features"])
+
+    @pytest.mark.usefixtures("gamma")
+    def test_labels_that_the_model_does_not_know_are_named(self, run, tmp_path):
+        text = (tmp_path / "gamma.csv").read_text().replace(",b\n", ",c\n", 3)
+        (tmp_path / "other.csv").write_text(text)
+        done = run("rank", tmp_path / "gamma.maxdisc", "--data", tmp_path / "other.csv")
+        assert (done.code, done.out) == (2, "")
+        assert "3 rows of" in done.err
+        assert "have a label that the model does not know, first 'c'" in done.err
+
+    @pytest.mark.usefixtures("gamma")
+    def test_a_report_says_how_to_get_them(self, run, tmp_path):
+        for name in ("r.md", "r.html"):
+            model, data = tmp_path / "gamma.maxdisc", tmp_path / "gamma.csv"
+            assert run("report", model, "--data", data, "-o", tmp_path / name).code == 0
+            assert "maxdisc rank with --data, finds it" in (tmp_path / name).read_text()
 
 
 class TestExplain:

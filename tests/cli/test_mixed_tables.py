@@ -139,14 +139,38 @@ def test_a_model_is_shown_with_levels_and_families(run, mixed, tmp_path):
         assert "categorical" in (tmp_path / name).read_text()
 
 
+def test_a_stream_of_a_mixed_table_gives_the_model_of_the_table(run, tmp_path):
+    rows = people(400, 2)
+    rows.to_csv(tmp_path / "whole.csv", index=False)
+    (tmp_path / "parts").mkdir()
+    order = np.random.default_rng(0).permutation(400)
+    for place, some in enumerate(np.array_split(order, 3)):
+        rows.iloc[some].to_csv(tmp_path / "parts" / f"{place}.csv", index=False)
+    given = ["--label", "income", "--categorical", "zip", "--missing", "informative", "--exclude", "name"]
+    assert run("fit", tmp_path / "whole.csv", "-o", tmp_path / "here", *given, "--folds", "hash").code == 0
+    kept = ["--checkpoint", tmp_path / "kept"]
+    done = run("fit", tmp_path / "parts" / "*.csv", "-o", tmp_path / "there", *given, "--stream", *kept)
+    assert done.code == 0
+    here, there = load(tmp_path / "here"), load(tmp_path / "there")
+    assert repr(here._family) == repr(there._family)
+    assert {family.name for family, _ in there.families_} >= {"bernoulli", "categorical"}
+    np.testing.assert_array_equal(here.ranking_, there.ranking_)
+    assert here.n_selected_ == there.n_selected_
+    for one, other in zip(here.moments_.parts, there.moments_.parts, strict=True):
+        np.testing.assert_allclose(one.sums.sum(), other.sums.sum(), rtol=1e-9)
+    first = run("predict", tmp_path / "here", tmp_path / "whole.csv", "-o", tmp_path / "a.csv")
+    second = run("predict", tmp_path / "there", tmp_path / "whole.csv", "-o", tmp_path / "b.csv")
+    assert first.code == second.code == 0
+    one, other = (pd.read_csv(tmp_path / name) for name in ("a.csv", "b.csv"))
+    assert one.iloc[:, 0].tolist() == other.iloc[:, 0].tolist()
+
+
 def test_where_categories_cannot_be_counted_it_is_said(run, mixed, tmp_path):
     fit = ("fit", mixed / "train.csv", "-o", tmp_path / "n", "--label", "income")
-    for how in (("--stream",), ("--engine", "dask"), ("--engine", "spark")):
-        assert_refused(run(*fit, *how), "'hue' holds categories", "--exclude 'hue'", " ".join(how))
-    assert_refused(run(*fit, "--stream", "--missing", "informative"), "leave out --missing informative")
+    spark = ("--engine", "spark")
+    assert_refused(run(*fit, *spark), "'hue' holds categories", "--exclude 'hue'", "--engine spark")
+    assert_refused(run(*fit, *spark, "--missing", "informative"), "leave out --missing informative")
     assert_refused(run(*fit, "--structure", "joint", "--categorical", "zip"), "leave out --categorical")
-    done = run(*fit, "--stream", "--exclude", "hue")
-    assert done.code == 0
     done = run(*fit, "--structure", "joint", "--force")
     assert "left out: hue (it holds text)" in done.err
 

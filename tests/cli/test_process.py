@@ -45,7 +45,7 @@ print([name for name in {HEAVY!r} if name in sys.modules], code, file=sys.stderr
 
 
 @pytest.mark.parametrize(
-    "command", ["demo", "fit", "evaluate", "predict", "rank", "explain", "report", "info"]
+    "command", ["demo", "fit", "evaluate", "predict", "rank", "explain", "report", "export", "info"]
 )
 def test_every_command_has_help(command):
     done = process(command, "--help", env={**os.environ, "COLUMNS": "80", "NO_COLOR": "1"})

@@ -1,4 +1,4 @@
-"""The command line: ``maxdisc demo | fit | evaluate | predict | rank | explain | report | info``.
+"""``maxdisc demo | fit | evaluate | predict | rank | explain | report | export | serve | info``.
 
 Nothing here imports numpy until a command needs it, so that help and completion answer at once.
 """

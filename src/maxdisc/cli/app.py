@@ -12,10 +12,12 @@ from typer.main import get_command
 
 from maxdisc.cli.describing import info
 from maxdisc.cli.explaining import explain
+from maxdisc.cli.exporting import export
 from maxdisc.cli.failures import BAD_INPUT, INTERRUPTED, command
 from maxdisc.cli.judging import evaluate, report
 from maxdisc.cli.predicting import predict
 from maxdisc.cli.ranking import rank
+from maxdisc.cli.serving import serve
 from maxdisc.cli.speech import say_failure
 from maxdisc.cli.training import fit
 
@@ -63,7 +65,7 @@ def demo() -> None:
     main()
 
 
-for _command in (demo, fit, evaluate, predict, rank, explain, report, info):
+for _command in (demo, fit, evaluate, predict, rank, explain, report, export, serve, info):
     app.command()(_command)
 
 

@@ -29,7 +29,7 @@ def info(model: ModelArgument, json: JsonOption = False) -> None:
 
 
 def _show_info(facts: dict[str, Any]) -> None:
-    from maxdisc.cli.remembered import remembered
+    from maxdisc.remembered import remembered
     from maxdisc.wording import counted, shortened
 
     about = remembered(facts["about"])

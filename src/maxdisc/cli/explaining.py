@@ -15,6 +15,7 @@ from maxdisc.cli.options import (
     Format,
     FormatOption,
     JsonOption,
+    LayerOption,
     ModelArgument,
     TextOption,
 )
@@ -55,6 +56,7 @@ def explain(
     ] = 1,
     text: TextOption = None,
     format: FormatOption = None,
+    layer: LayerOption = None,
     encoding: EncodingOption = "utf-8",
     n: Annotated[
         int, typer.Option("-n", metavar="N", min=1, help="How many features.", rich_help_panel=OUTPUT)
@@ -83,8 +85,8 @@ def explain(
     from maxdisc.cli.loaded import LoadedModel
     from maxdisc.odds import log_odds
 
-    loaded = LoadedModel.of(model, text)
-    where, raw, posterior = _one_row(loaded, document, data, row, format, encoding)
+    loaded = LoadedModel.read(model, text)
+    where, raw, posterior = _one_row(loaded, document, data, row, format, layer, encoding)
     if against is not None:
         loaded.require_class(against)
     evidence = log_odds(loaded.fitted, raw, n=n, second=_as_label(loaded, against))
@@ -120,6 +122,7 @@ def _one_row(
     data: str | None,
     row: int,
     format: Format | None,
+    layer: str | None,
     encoding: str,
 ) -> tuple[str, Any, dict[str, float]]:
     """Where the row is from, what the model takes, and the probability of each class."""
@@ -136,9 +139,9 @@ def _one_row(
         raw: Any = [_standard_input(encoding) if document == "-" else document]
         log_p = model.estimator.predict_log_proba(raw)[0]
     else:
-        dataset = model.dataset([str(data)], None if format is None else format.value, encoding)
+        dataset = model.dataset([str(data)], None if format is None else format.value, encoding, layer)
         left = row
-        for batch in dataset.batches(model.columns):
+        for batch in dataset.batches(model.wanted(dataset)):
             if left <= len(batch):
                 one = batch.rows(np.arange(len(batch)) == left - 1)
                 raw, log_p = model.raw(one), model.predicted(one).log_probability[0]

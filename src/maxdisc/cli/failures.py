@@ -40,6 +40,8 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
             with warnings.catch_warnings(), _Interrupts():
                 # A command that has something to say of them takes this over.
                 warnings.showwarning = lambda *_, **__: None
+                # Columns of matrices have been matched by name before a model sees them.
+                warnings.filterwarnings("ignore", "X does not have valid feature names")
                 result = function(*args, **kwargs)
                 sys.stdout.flush()
                 return result

@@ -17,6 +17,7 @@ from maxdisc.cli.options import (
     FormatOption,
     JsonOption,
     LabelOption,
+    LayerOption,
     ModelArgument,
     QuietOption,
     ReportFormat,
@@ -51,6 +52,7 @@ def evaluate(
     text: TextOption = None,
     label: LabelOption = None,
     format: FormatOption = None,
+    layer: LayerOption = None,
     encoding: EncodingOption = "utf-8",
     skip_unlabelled: SkipUnlabelledOption = False,
     json: JsonOption = False,
@@ -65,10 +67,11 @@ def evaluate(
     maxdisc evaluate topics.maxdisc test.csv --min-accuracy 0.9 --json
     """
     speech = Speech(quiet)
-    from maxdisc.cli.loaded import LoadedModel
+    from maxdisc.cli.loaded import LoadedModel, note_missing
 
-    loaded = LoadedModel.of(model, text, label)
-    dataset = loaded.dataset(data, None if format is None else format.value, encoding)
+    loaded = LoadedModel.read(model, text, label)
+    dataset = loaded.dataset(data, None if format is None else format.value, encoding, layer)
+    note_missing(loaded, dataset, speech)
     facts = _judged(loaded, dataset, skip_unlabelled, speech)
     speech.say_notes()
     say_json(facts) if json else _show(facts)
@@ -84,7 +87,7 @@ def _judged(model: LoadedModel, dataset: Dataset, skip_unlabelled: bool, speech:
     from maxdisc.cli.loaded import Unseen
     from maxdisc.sources import nearest
 
-    column = _label_column(model, dataset)
+    column = label_column(model, dataset)
     unlabelled, unseen = Unlabelled(column, skip_unlabelled), Unseen(model)
     position = {label: c for c, label in enumerate(model.classes)}
     n_classes = len(position)
@@ -92,7 +95,7 @@ def _judged(model: LoadedModel, dataset: Dataset, skip_unlabelled: bool, speech:
     unknown: dict[str, int] = {}
     loss, n_read = 0.0, 0
     with speech.progress("evaluating", dataset.total_bytes) as tell:
-        for batch in dataset.batches([column, *model.columns]):
+        for batch in dataset.batches([column, *model.wanted(dataset)]):
             y, kept = unlabelled.sorted_out(batch)
             n_read += len(batch)
             if kept.any():
@@ -122,7 +125,8 @@ def _judged(model: LoadedModel, dataset: Dataset, skip_unlabelled: bool, speech:
     return _figures(confusion, model.classes, loss, unknown)
 
 
-def _label_column(model: LoadedModel, dataset: Dataset) -> str:
+def label_column(model: LoadedModel, dataset: Dataset) -> str:
+    """The column that holds the labels; raise ``BadInputError`` if it is not known or not there."""
     from maxdisc.sources import nearest
 
     if model.label is None:
@@ -221,6 +225,7 @@ def report(
             "--data-format", help="What the data is, if its name does not say.", rich_help_panel=DATA
         ),
     ] = None,
+    layer: LayerOption = None,
     encoding: EncodingOption = "utf-8",
     skip_unlabelled: SkipUnlabelledOption = False,
     force: ForceOption = False,
@@ -238,25 +243,27 @@ def report(
     require_writable(output, force, data, data_format, [model])
     written = form.value if form is not None else _by_name(output)
     from maxdisc.cli.labelled import read_labelled
-    from maxdisc.cli.loaded import LoadedModel, Unseen
-    from maxdisc.cli.remembered import file_names
+    from maxdisc.cli.loaded import LoadedModel, Unseen, note_missing
+    from maxdisc.remembered import file_names
 
-    loaded = LoadedModel.of(model, text, label)
-    dataset = loaded.dataset(data, data_format, encoding)
-    column = _label_column(loaded, dataset)
-    columns = (column, loaded.text, loaded.features)
+    loaded = LoadedModel.read(model, text, label)
+    dataset = loaded.dataset(data, data_format, encoding, layer)
+    note_missing(loaded, dataset, speech)
+    column = label_column(loaded, dataset)
+    columns = (column, loaded.text, [] if loaded.text else loaded.wanted(dataset))
     rows = read_labelled(dataset, *columns, skip_unlabelled, speech, words=loaded.words)
     import maxdisc.report as reports
 
     about = {**loaded.about, "data": file_names(dataset.formats)}
     with speech.progress(f"evaluating {len(rows):,} rows"), rows.located():
-        made = reports.evaluate(loaded.estimator, loaded.fitting(rows.X), rows.y, title=title, about=about)
+        X = loaded.fitting(rows.X, dataset.matrix_names)
+        made = reports.evaluate(loaded.estimator, X, rows.y, title=title, about=about)
         content = {"html": made.html, "md": made.markdown, "json": made.json}[written]()
     with opened_output(output) as file:
         file.write(content.encode("utf-8"))
     speech.note(f"{len(rows):,} rows evaluated: {output}")
     unseen = Unseen(loaded)
-    unseen.count(rows.X)
+    unseen.count(X)
     unseen.settle(speech)
     speech.say_notes()
 

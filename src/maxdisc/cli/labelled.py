@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from maxdisc.cli.failures import BadInputError
 from maxdisc.cli.speech import Speech
-from maxdisc.matrices import Booleans, Matrix
+from maxdisc.matrices import Booleans
 from maxdisc.sources import Batch, Dataset, joined
 
 _LONGEST_LABEL = 1000
@@ -225,12 +225,3 @@ class Described(Protocol):
 
     def __len__(self) -> int:
         """How many rows there are."""
-
-
-def as_wide(matrix: Matrix, width: int) -> Matrix:
-    """A sparse matrix with exactly so many columns: what a model does not know says nothing."""
-    import scipy.sparse as sp
-
-    if matrix.shape[1] > width:
-        return matrix[:, :width]
-    return sp.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], width))

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from maxdisc.artifact import describe, load
-from maxdisc.classifier import MaxDiscClassifier
 from maxdisc.cli.evidence import Reason, loudest
 from maxdisc.cli.failures import BadInputError
-from maxdisc.cli.labelled import as_wide, located_in
-from maxdisc.cli.remembered import remembered
+from maxdisc.cli.labelled import located_in
 from maxdisc.cli.speech import Speech
 from maxdisc.fitted import FittedModel
-from maxdisc.matrices import Floats, Matrix, is_sparse
-from maxdisc.scaling import CountScaler
+from maxdisc.loaded import Predictions, Taker, takes_text
+from maxdisc.matching import MatchedColumns
+from maxdisc.remembered import remembered
 from maxdisc.sources import Batch, Dataset, nearest
 
 # Of how many columns a note tells what is new in them.
@@ -26,34 +24,26 @@ _MOST_COLUMNS = 5
 
 
 @dataclass(frozen=True, eq=False)
-class LoadedModel:
+class LoadedModel(Taker):
     """A model and what its file remembers.
 
     Parameters
     ----------
     path : Path
         The file.
-    estimator : Pipeline or MaxDiscClassifier
-        As it was saved.
-    fitted : FittedModel
-        The same, taken apart.
     about : dict
         What the file says of the data.
-    text : str or None
-        The column of documents; None for a model of numbers.
     label : str or None
         The column of labels, where the file names it.
     """
 
     path: Path
-    estimator: Any
-    fitted: FittedModel
     about: dict[str, Any]
-    text: str | None
     label: str | None
+    _matched: list[tuple[list[str], MatchedColumns]] = field(default_factory=list, repr=False)
 
     @classmethod
-    def of(cls, path: Path, text: str | None = None, label: str | None = None) -> LoadedModel:
+    def read(cls, path: Path, text: str | None = None, label: str | None = None) -> LoadedModel:
         """Load a model; ``text`` and ``label`` name columns other than those it was fitted on."""
         if path.is_dir():
             raise BadInputError(f"{path} is a folder, not a model file.")
@@ -68,45 +58,27 @@ class LoadedModel:
                 "maxdisc.load(path).predict in Python."
             )
         fitted = FittedModel.of(estimator)
-        of_numbers = fitted.before is None or isinstance(fitted.before[0], CountScaler)
-        if of_numbers and text is not None:
+        if text is not None and not takes_text(fitted):
             raise BadInputError(f"{path} is a model of numbers: --text is for models of documents.")
-        column = None if of_numbers else text or about.get("text") or "text"
-        return cls(path, estimator, fitted, about, column, label or about.get("label"))
+        column = (text or about.get("text") or "text") if takes_text(fitted) else None
+        return cls(estimator, fitted, column, path, about, label or about.get("label"))
 
-    @property
-    def classifier(self) -> MaxDiscClassifier:
-        """The classifier alone."""
-        return self.fitted.classifier
+    def wanted(self, dataset: Dataset) -> list[str]:
+        """The columns that it needs of these rows; none where all are in a matrix."""
+        return self.columns if dataset.matrix_names is None or self.text is not None else []
 
-    @property
-    def classes(self) -> list[str]:
-        """The labels, as text."""
-        return self.fitted.classes
-
-    @property
-    def features(self) -> list[str]:
-        """The columns of a table that it wants; none for documents and for svmlight."""
-        first = self.classifier if self.fitted.before is None else self.fitted.before[0]
-        names = getattr(first, "feature_names_in_", None)
-        return [] if self.text is not None or names is None else [str(name) for name in names]
-
-    @property
-    def words(self) -> list[str]:
-        """Those of them that are read as text, whatever it looks like: the categories."""
-        return self.fitted.names[self.fitted.written].tolist()
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns that it needs to predict."""
-        return [self.text] if self.text is not None else self.features
-
-    def dataset(self, data: list[str], format: str | None, encoding: str) -> Dataset:
+    def dataset(
+        self, data: list[str], format: str | None, encoding: str, layer: str | None = None
+    ) -> Dataset:
         """The rows to use it on, refused at once if they lack what it needs."""
-        dataset = Dataset(
-            data, format=format, encoding=encoding, text_column=self.text, label_column=self.label
-        )
+        names = {"text_column": self.text, "label_column": self.label}
+        dataset = Dataset(data, format=format, encoding=encoding, layer=layer, **names)
+        if layer is None and dataset.is_h5ad:
+            dataset.layer = self.about.get("layer")
         first = dataset.preview()
+        if first.matrix_names is not None and self.text is None:
+            self.matched(first.matrix_names)
+            return dataset
         sparse = self.text is None and not self.features
         if sparse != (first.matrix is not None):
             columns = f"columns such as {self.columns[0]!r}" if self.columns else ""
@@ -150,7 +122,7 @@ class LoadedModel:
             raise BadInputError(
                 f"{label!r} is a class of {self.path}: say what unknown rows are called with --unknown-label."
             )
-        learnt = self.classifier._novelty
+        learnt = self.classifier._learnt.novelty
         if learnt is None:
             raise BadInputError(
                 f"{self.path} does not know how strange rows of its classes can be: fit it again with "
@@ -158,24 +130,42 @@ class LoadedModel:
             )
         return float(learnt.p_value[0])
 
-    def raw(self, batch: Batch) -> Any:
-        """A batch as the model takes it: documents, a table, or a sparse matrix."""
-        if self.text is not None:
-            return batch.texts(self.text)
-        if batch.matrix is not None:
-            return self.fitting(batch.matrix)
-        return batch.typed(self.features, self.words)
-
-    def fitting(self, X: Any) -> Any:
-        """Rows of several batches as the model takes them."""
-        return as_wide(X, self.classifier.n_features_in_) if is_sparse(X) else X
+    def matched(self, names: list[str]) -> MatchedColumns:
+        """Where its features are among the columns of a matrix."""
+        if not self._matched or self._matched[0][0] is not names:
+            try:
+                self._matched[:] = [(names, super().matched(names))]
+            except ValueError as error:
+                raise BadInputError(f"{self.path} does not fit these cells: {error}") from None
+        return self._matched[0][1]
 
     def predicted(self, batch: Batch) -> Predictions:
         """What the model says of each row."""
         raw = self.raw(batch)
         with located_in(batch):
-            X = self.fitted.rows(raw)
-            return Predictions.of(X, self.classifier.predict_log_proba(X), self.classes)
+            return self.said(raw)
+
+    def reasons(self, said: Predictions, n: int) -> list[list[Reason]]:
+        """For each row the features that spoke loudest for its class against the runner-up."""
+        decision = self.classifier.decision_
+        names = self.fitted.names[decision.columns]
+        X = self.classifier._rows(said.X) if self.fitted.mixed else said.X
+        return loudest(decision, names, X, said.first, said.second, n)
+
+
+def note_missing(model: LoadedModel, dataset: Dataset, speech: Speech) -> None:
+    """Say which features the model uses that a matrix does not have, and which of several matrices it is."""
+    note_values(dataset, speech)
+    if dataset.matrix_names is not None and model.text is None:
+        told = model.matched(dataset.matrix_names).told
+        if told:
+            speech.note(told)
+
+
+def note_values(dataset: Dataset, speech: Speech) -> None:
+    """Say which of several matrices is read, where nobody asked for it."""
+    if dataset.layer is None and "raw" in dataset.values.values():
+        speech.note(f"{dataset.name}: values of raw; for those of X say --layer X")
 
 
 class Unseen:
@@ -208,50 +198,3 @@ class Unseen:
             speech.note(f"{n_cells:,} {told} of column {name!r} {what} that the model has not seen")
         if len(found) > _MOST_COLUMNS:
             speech.note(f"so do cells of {len(found) - _MOST_COLUMNS:,} more columns")
-
-
-@dataclass(frozen=True, eq=False)
-class Predictions:
-    """Probabilities of some rows, and the two most probable classes of each.
-
-    Parameters
-    ----------
-    X : matrix of shape (n, D)
-        The rows, as the classifier takes them.
-    log_probability : ndarray of shape (n, C)
-        Of each class.
-    first, second : ndarray of shape (n,)
-        Positions of the most probable class and of the runner-up.
-    classes : list of str
-        The labels.
-    """
-
-    X: Matrix
-    log_probability: Floats
-    first: npt.NDArray[np.intp]
-    second: npt.NDArray[np.intp]
-    classes: list[str]
-
-    @classmethod
-    def of(cls, X: Matrix, log_probability: Floats, classes: list[str]) -> Predictions:
-        """Find the two most probable classes of each row; ties go to the first."""
-        best = np.argsort(-log_probability, axis=1, kind="stable")
-        return cls(X, log_probability, best[:, 0], best[:, min(1, best.shape[1] - 1)], classes)
-
-    def __len__(self) -> int:
-        return len(self.first)
-
-    def label(self, which: npt.NDArray[np.intp]) -> list[str]:
-        """The labels at positions."""
-        return [self.classes[c] for c in which]
-
-    def probability(self, which: npt.NDArray[np.intp]) -> list[float]:
-        """The probabilities at positions."""
-        return np.exp(self.log_probability[np.arange(len(which)), which]).tolist()
-
-    def reasons(self, model: LoadedModel, n: int) -> list[list[Reason]]:
-        """For each row the features that spoke loudest for its class against the runner-up."""
-        decision = model.classifier.decision_
-        names = model.fitted.names[decision.columns]
-        X = model.classifier._rows(self.X) if model.fitted.mixed else self.X
-        return loudest(decision, names, X, self.first, self.second, n)

@@ -16,6 +16,7 @@ from maxdisc.adapters.labelled import Labelled, fit_labelled
 from maxdisc.cli.failures import BadInputError
 from maxdisc.cli.labelled import Unlabelled, naming_rows, require_short
 from maxdisc.cli.speech import Speech
+from maxdisc.settings import Settings
 from maxdisc.sources import Dataset, Roles, SourceError
 
 
@@ -64,11 +65,14 @@ class _Reading:
     ----------
     columns : sequence of str
         Features, or the one with the documents; none where only labels are wanted.
+    told_apart : bool
+        Whether each column of a table has a family of its own.
     """
 
     roles: Roles
     columns: Sequence[str]
     encoding: str
+    told_apart: bool
 
     def __call__(self, file: tuple[str, str | None]) -> Iterator[Labelled]:
         (path, form), roles = file, self.roles
@@ -82,7 +86,13 @@ class _Reading:
                     continue
                 _, kept = Unlabelled(roles.label, skip=True).sorted_out(batch)
                 batch = batch if kept.all() else batch.rows(kept)
-                X = batch.texts(roles.text) if roles.text else batch.numbers(self.columns)
+                X: Any
+                if roles.text:
+                    X = batch.texts(roles.text)
+                elif self.told_apart:
+                    X = batch.typed(self.columns, roles.categories, roles.truths)
+                else:
+                    X = batch.numbers(self.columns)
                 yield Labelled(X, batch.labels(roles.label).astype(np.str_), told=told)
         except FileNotFoundError:
             raise SourceError(f"{path} is not there for a worker of Dask: all must see the files.") from None
@@ -118,11 +128,13 @@ def fit_on_dask(
     if any(place.once for place in dataset.places):
         raise BadInputError("standard input and pipes can be read only once: leave out --engine dask.")
     if roles.text is None and not roles.features:
-        raise BadInputError("svmlight is read into memory: leave out --engine dask.")
+        raise BadInputError("svmlight and h5ad are read here: leave out --engine dask.")
     files = [(str(place.path.resolve()), place.format) for place in dataset.places if place.path is not None]
     columns = [roles.text] if roles.text else list(roles.features)
     names = None if roles.text else np.array(columns, dtype=object)
-    labels, rows = (DaskEngine(files, _Reading(roles, some, dataset.encoding)) for some in ((), columns))
+    told_apart = not roles.text and Settings.of(model.get_params(deep=False)).reads_frames()
+    given = (dataset.encoding, told_apart)
+    labels, rows = (DaskEngine(files, _Reading(roles, some, *given)) for some in ((), columns))
     # A failure is one line, also where it cuts connections; the threads behind them outlive this function.
     logging.disable(logging.CRITICAL)
     with speech.progress("fitting on Dask"), connected(scheduler):

@@ -20,6 +20,7 @@ class Format(StrEnum):
     parquet = "parquet"
     jsonl = "jsonl"
     svmlight = "svmlight"
+    h5ad = "h5ad"
     lines = "lines"
     folder = "folder"
 
@@ -129,6 +130,15 @@ TextOption = Annotated[
 LabelOption = Annotated[
     Optional[str],
     typer.Option("--label", metavar="COL", help="The column that holds the labels.", rich_help_panel=DATA),
+]
+LayerOption = Annotated[
+    Optional[str],
+    typer.Option(
+        "--layer",
+        metavar="NAME",
+        help="Of h5ad files: a layer, X or raw; by default raw if there is one.",
+        rich_help_panel=DATA,
+    ),
 ]
 SkipUnlabelledOption = Annotated[
     bool, typer.Option("--skip-unlabelled", help="Leave out rows without a label.", rich_help_panel=DATA)

@@ -14,6 +14,7 @@ from maxdisc.cli.options import (
     EncodingOption,
     ForceOption,
     FormatOption,
+    LayerOption,
     ModelArgument,
     QuietOption,
     TextOption,
@@ -23,7 +24,8 @@ from maxdisc.cli.speech import Speech
 
 if TYPE_CHECKING:
     from maxdisc.cli.evidence import Reason
-    from maxdisc.cli.loaded import LoadedModel, Predictions
+    from maxdisc.cli.loaded import LoadedModel
+    from maxdisc.loaded import Predictions
     from maxdisc.sources import Batch, Dataset
 
 PREDICTED = ("label", "probability", "runner_up", "runner_up_probability")
@@ -79,6 +81,7 @@ def predict(
     ] = "unknown",
     text: TextOption = None,
     format: FormatOption = None,
+    layer: LayerOption = None,
     encoding: EncodingOption = "utf-8",
     force: ForceOption = False,
     json: Annotated[
@@ -108,16 +111,17 @@ def predict(
         raise BadInputError(f"--unknown takes a share of the known rows between 0 and 1, not {unknown:g}.")
     if target is not None:
         require_writable(target, force, data, None if format is None else format.value, [model])
-    from maxdisc.cli.loaded import LoadedModel, Unseen
+    from maxdisc.cli.loaded import LoadedModel, Unseen, note_missing
     from maxdisc.sources import format_to_write, open_sink
 
     form = format_to_write(target, "jsonl" if json else None)
-    loaded = LoadedModel.of(model, text)
+    loaded = LoadedModel.read(model, text)
     least = 0.0 if unknown is None else loaded.require_novelty(unknown_label)
-    dataset = loaded.dataset(data, None if format is None else format.value, encoding)
+    dataset = loaded.dataset(data, None if format is None else format.value, encoding, layer)
     doubt = None if unknown is None else _Doubt(unknown, unknown_label)
     shape = _Columns(loaded, _kept(dataset, keep), explain, probabilities, form == "jsonl", doubt)
     _note_guesses(dataset, format is not None, speech)
+    note_missing(loaded, dataset, speech)
     if unknown is not None and least > unknown:
         speech.note(
             f"no row can be unknown: fitted on few rows, the model has no p-value below {least:.2g}; raise "
@@ -125,7 +129,7 @@ def predict(
         )
     n_rows, unseen = 0, Unseen(loaded)
     with opened_output(target) as file, speech.progress("predicting", dataset.total_bytes) as tell:
-        batches = dataset.batches(list(dict.fromkeys([*loaded.columns, *shape.kept])))
+        batches = dataset.batches(list(dict.fromkeys([*loaded.wanted(dataset), *shape.kept])))
         sink = None
         for batch in batches:
             said = loaded.predicted(batch)
@@ -198,7 +202,7 @@ class _Columns:
             columns[len(self.kept)] = self.doubt.labels(columns[len(self.kept)], p_values)
             columns.append(p_values)
         if self.n_explained:
-            columns.append([self._written(row) for row in said.reasons(self.model, self.n_explained)])
+            columns.append([self._written(row) for row in self.model.reasons(said, self.n_explained)])
         if self.probabilities:
             columns += np.exp(said.log_probability).T.tolist()
         return columns
@@ -232,8 +236,8 @@ def _kept(dataset: Dataset, patterns: list[str] | None) -> list[str]:
     name = dataset.places[0].name
     if patterns:
         return matching(patterns, dataset.names, name)
-    # Documents in files are known by their file.
-    return ["file"] if dataset.formats[name] == "folder" else []
+    # Documents in files are known by their file, cells by their name.
+    return {"folder": ["file"], "h5ad": ["obs_names"]}.get(dataset.formats[name], [])
 
 
 def _note_guesses(dataset: Dataset, told: bool, speech: Speech) -> None:

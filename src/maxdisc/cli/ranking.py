@@ -6,12 +6,24 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from maxdisc.cli.failures import command
-from maxdisc.cli.options import OUTPUT, JsonOption, ModelArgument
-from maxdisc.cli.speech import results, say_json
+from maxdisc.cli.failures import BadInputError, command
+from maxdisc.cli.options import (
+    DATA,
+    OUTPUT,
+    EncodingOption,
+    JsonOption,
+    LabelOption,
+    ModelArgument,
+    QuietOption,
+    SkipUnlabelledOption,
+    TextOption,
+)
+from maxdisc.cli.speech import Speech, results, say_json
 
 if TYPE_CHECKING:
     from maxdisc.cli.loaded import LoadedModel
+    from maxdisc.significance import Significance
+    from maxdisc.sources import Dataset
 
 
 @command
@@ -38,7 +50,28 @@ def rank(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
+    data: Annotated[
+        Optional[list[str]],
+        typer.Option(
+            "--data",
+            metavar="DATA",
+            help="Labelled rows, of any distribution: p-values by dealing their labels out at random. May be "
+            "repeated.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    text: TextOption = None,
+    label_column: LabelOption = None,
+    data_format: Annotated[
+        Optional[str],
+        typer.Option(
+            "--data-format", help="What the data is, if its name does not say.", rich_help_panel=DATA
+        ),
+    ] = None,
+    encoding: EncodingOption = "utf-8",
+    skip_unlabelled: SkipUnlabelledOption = False,
     json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """List the features that tell the classes apart, best first, and how far each can be trusted.
 
@@ -49,14 +82,21 @@ def rank(
     maxdisc rank topics.maxdisc --class sci.space -n 10
 
     maxdisc rank topics.maxdisc --q 0.1 -n 100
+
+    maxdisc rank measurements.maxdisc --data measurements.csv --q 0.1
     """
+    speech = Speech(quiet)
     from maxdisc.cli.loaded import LoadedModel
     from maxdisc.ranking import ranking_table
 
-    loaded = LoadedModel.of(model)
+    loaded = LoadedModel.read(model, text, label_column)
     if label is not None:
         loaded.require_class(label)
-    table = ranking_table(loaded.fitted, n=n, per_class=n, q=q)
+    trust = None
+    if data:
+        dataset = loaded.dataset(data, data_format, encoding)
+        trust = _by_rows(loaded, dataset, skip_unlabelled, speech)
+    table = ranking_table(loaded.fitted, n=n, per_class=n, q=q, trust=trust)
     found = iter(table)
     if label is not None:
         known = loaded.classifier.classes_[loaded.classes.index(label)]
@@ -77,10 +117,44 @@ def rank(
         }
         for f in found
     ]
+    unknown = sum(row["p"] is None for row in rows)
+    if unknown:
+        speech.note(
+            f"{unknown} of these features have no p-value: moments do not tell it of their families; "
+            "--data with labelled rows does"
+        )
+    speech.say_notes()
     if json:
         say_json({"model": str(model), "kept": loaded.classifier.n_selected_, "features": rows})
     else:
         _show_ranking(loaded, rows, label)
+
+
+def _by_rows(model: LoadedModel, dataset: Dataset, skip_unlabelled: bool, speech: Speech) -> Significance:
+    """P-values by permutation of the labels of these rows."""
+    import numpy as np
+
+    from maxdisc.cli.judging import label_column
+    from maxdisc.cli.labelled import read_labelled
+    from maxdisc.sources import nearest
+
+    column = label_column(model, dataset)
+    columns = (column, model.text, [] if model.text else model.wanted(dataset))
+    rows = read_labelled(dataset, *columns, skip_unlabelled, speech, words=model.words)
+    position = {known: c for c, known in enumerate(model.classes)}
+    codes = np.array([position.get(y, -1) for y in rows.y])
+    if (codes < 0).any():
+        first = str(rows.y[int(np.argmin(codes))])
+        raise BadInputError(
+            f"{int((codes < 0).sum()):,} rows of {dataset.name} have a label that the model does not know, "
+            f"first {first!r}: leave them out{nearest(first, model.classes)}"
+        )
+    classifier = model.classifier
+    if classifier.random_state is None:
+        classifier.set_params(random_state=0)  # the same command says the same
+    with speech.progress(f"dealing out the labels of {len(rows):,} rows"), rows.located():
+        X = model.fitted.rows(model.fitting(rows.X, dataset.matrix_names))
+        return classifier._permuted(X, classifier.classes_[codes], None, None)
 
 
 def _known(value: float) -> float | None:

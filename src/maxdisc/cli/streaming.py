@@ -20,6 +20,7 @@ from maxdisc.checkpoints import CheckpointError, Journal
 from maxdisc.cli.failures import BadInputError
 from maxdisc.cli.labelled import LabelledRows, Unlabelled, labelled_part
 from maxdisc.cli.speech import Speech
+from maxdisc.column_families import takes_columns_of_frames
 from maxdisc.sources import Dataset, Roles, SourceError, recut
 from maxdisc.streams import LabelledStream, Seen
 
@@ -84,7 +85,8 @@ class Streaming:
         words = None if roles.text is None else TermFrequencyVectorizer(**settings["words"])
         with self._resumable(begun=False):
             journal = Journal(checkpoint, self._about(), resume, every)
-        self.stream = LabelledStream(self._batches, words, journal, list(roles.features) or None)
+        names = list(roles.features) or (dataset.matrix_names if roles.text is None else None)
+        self.stream = LabelledStream(self._batches, words, journal, names)
 
     def _about(self) -> dict[str, str]:
         """What the sums depend on, in words."""
@@ -93,10 +95,13 @@ class Streaming:
             "the column of labels": self.roles.label,
             "the column of text": self.roles.text or "none",
             "the list of features": _digest(list(self.roles.features)),
+            "the list of categories": _digest([self.roles.categories, self.roles.truths]),
             "what is done with rows without a label": "to skip" if self.skip_unlabelled else "to refuse",
             "the encoding": self.dataset.encoding,
             "the format": ", ".join(sorted(set(self.dataset.formats.values()))),
         }
+        if self.dataset.layer is not None:
+            given["--layer"] = self.dataset.layer
         for name, value in chain.from_iterable(part.items() for part in self.settings.values()):
             written = json.dumps(value)
             given[_OPTIONS.get(name, f"--{name.replace('_', '-')}")] = (
@@ -104,8 +109,16 @@ class Streaming:
             )
         return given | self.files
 
+    @property
+    def _told_apart(self) -> bool:
+        """Whether each column of a table has a family of its own."""
+        given = self.settings["classifier"]
+        return given["structure"] == "independent" and takes_columns_of_frames(
+            given["family"], None, given["missing"]
+        )
+
     def look(self) -> Seen:
-        """The first pass: labels, and the words of documents."""
+        """The first pass: labels, and the words of documents, or what the columns of a table hold."""
         with self._resumable():
             seen = self.stream.look()
         unlabelled = Unlabelled(self.roles.label, self.skip_unlabelled)
@@ -136,15 +149,14 @@ class Streaming:
         with self.speech.progress(f"reading, pass {self.passes}", self.dataset.total_bytes) as tell:
             runs = recut(self.dataset.batches(columns), MOST_ROWS, MOST_BYTES)
             for run in islice(runs, done, None):
-                part = LabelledRows.joined(
-                    [labelled_part(piece, unlabelled, roles.text, roles.features) for piece in run]
-                )
+                given = (unlabelled, roles.text, roles.features, roles.categories, roles.truths)
+                part = LabelledRows.joined([labelled_part(piece, *given) for piece in run])
                 if unlabelled.count and not self.skip_unlabelled:
                     raise BadInputError(
                         f"{unlabelled.first} has no label in column {roles.label!r}: leave such rows "
                         "out with --skip-unlabelled."
                     )
-                if roles.text is None and roles.features:
+                if roles.text is None and roles.features and not self._told_apart:
                     # Missing cells are NaN there.
                     X = np.column_stack([column.to_numpy() for column in part.X.columns])
                     part = replace(part, X=X)

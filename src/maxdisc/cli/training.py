@@ -30,6 +30,7 @@ from maxdisc.cli.options import (
     FormatOption,
     JsonOption,
     LabelOption,
+    LayerOption,
     Missing,
     QuietOption,
     Rule,
@@ -39,8 +40,8 @@ from maxdisc.cli.options import (
     TextOption,
 )
 from maxdisc.cli.outputs import require_writable, written_since
-from maxdisc.cli.remembered import file_names
 from maxdisc.cli.speech import Speech, evidence_line, say_facts, say_json, size_of, unlabelled_line
+from maxdisc.remembered import file_names
 
 if TYPE_CHECKING:
     from maxdisc.cli.labelled import Described, LabelledRows
@@ -87,6 +88,7 @@ def fit(
         ),
     ] = Missing.ignore,
     format: FormatOption = None,
+    layer: LayerOption = None,
     encoding: EncodingOption = "utf-8",
     skip_unlabelled: SkipUnlabelledOption = False,
     unlabelled: Annotated[
@@ -306,24 +308,28 @@ def fit(
     if engine is not Engine.local:
         elsewhere.require_alone(search, stream or checkpoint is not None)
     elsewhere.require_named()
-    # Rows that are not held have no columns of their own kind.
-    passing = f"--engine {engine.value}" if engine is not Engine.local else "--stream"
-    passing = passing if engine is not Engine.local or stream or checkpoint is not None else ""
+    # Spark's rows are vectors, whose columns have no kind of their own.
+    passing = "--engine spark" if engine is Engine.spark else ""
     if passing:
         asked.require_none(passing, "counts all columns alike")
     alike = "--structure joint" if structure is Structure.joint else "--redundancy" if redundancy else ""
     if alike:
         asked.require_none(alike, "is of numbers of one family")
+    from maxdisc.cli.loaded import note_values
     from maxdisc.sources import Dataset, guess_roles
 
-    dataset = Dataset(data, format=_value(format), encoding=encoding, text_column=text, label_column=label)
+    columns = {"text_column": text, "label_column": label}
+    dataset = Dataset(data, format=_value(format), encoding=encoding, layer=layer, **columns)
     only = (features or (), exclude or (), asked.categorical)
     roles = guess_roles(dataset.preview(), label, text, *only, words=not alike)
+    if features and dataset.matrix_names is not None:
+        raise BadInputError(f"--features picks columns of tables: of {dataset.name} all genes are used.")
     if passing:
         require_numbers(roles, passing)
     learning["family"] = asked.families(roles, dataset.name)
     if redundancy and roles.features and learning["family"] == Family.auto:
         learning["family"] = Family.gaussian.value
+    note_values(dataset, speech)
     fitted, streaming = None, None
     rows: Described
     if engine is not Engine.local:
@@ -340,10 +346,10 @@ def fit(
         else:
             from maxdisc.cli.labelled import read_labelled
 
-            columns = (roles.label, roles.text, roles.features)
+            parts = (roles.label, roles.text, roles.features)
             hint = ", or learn from them, too, with --unlabelled ''"
             kinds = (roles.categories, roles.truths)
-            rows = read_labelled(dataset, *columns, skip_unlabelled, speech, unlabelled, hint, *kinds)
+            rows = read_labelled(dataset, *parts, skip_unlabelled, speech, unlabelled, hint, *kinds)
         _require_two_classes(rows, roles.label, dataset.name)
         _note_roles(roles, rows, speech)
         speech.say_notes(done=False)
@@ -355,9 +361,10 @@ def fit(
                 fitted = _searched(held, roles, learning["cv"], words) if search else None
                 unfitted = _unfitted(roles, learning, words)
                 model = fitted.best_estimator_ if fitted else unfitted.fit(held.X, held.y)
+                _give_names(model, dataset.matrix_names if roles.text is None else None)
     from maxdisc.artifact import save
 
-    save(model, output, moments=moments, about=_about(roles, rows, dataset.formats))
+    save(model, output, moments=moments, about=_about(roles, rows, dataset.formats, layer))
     if streaming is not None:
         streaming.finish()
     speech.say_notes()
@@ -410,6 +417,16 @@ def _unfitted(roles: Roles, learning: dict[str, Any], words: dict[str, Any]) -> 
     from maxdisc.text import TermFrequencyVectorizer
 
     return Pipeline([("vectorizer", TermFrequencyVectorizer(**words)), ("classifier", classifier)])
+
+
+def _give_names(model: Any, names: list[str] | None) -> None:
+    """Columns of a matrix have their names beside it."""
+    if names is not None:
+        import numpy as np
+        from sklearn.pipeline import Pipeline
+
+        first = model[0] if isinstance(model, Pipeline) else model
+        first.feature_names_in_ = np.array(names, dtype=object)
 
 
 @dataclass(frozen=True)
@@ -493,7 +510,9 @@ def _searched(rows: LabelledRows, roles: Roles, cv: Any, words: dict[str, Any]) 
     return MaxDiscSearchCV(vectorizer=vectorizer, cv=cv).fit(rows.X, rows.y)
 
 
-def _about(roles: Roles, rows: Described, formats: dict[str, str]) -> dict[str, Any]:
+def _about(
+    roles: Roles, rows: Described, formats: dict[str, str], layer: str | None = None
+) -> dict[str, Any]:
     """What the model file remembers of its data: names of files, but not where they were."""
     about: dict[str, Any] = {
         "label": roles.label,
@@ -503,6 +522,8 @@ def _about(roles: Roles, rows: Described, formats: dict[str, str]) -> dict[str, 
     }
     if roles.text is not None:
         about["text"] = roles.text
+    if layer is not None:
+        about["layer"] = layer
     return about
 
 

@@ -1,0 +1,57 @@
+"""``export``: a model file as an ONNX graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from maxdisc.cli.failures import BadInputError, command
+from maxdisc.cli.options import OUTPUT, ForceOption, ModelArgument
+from maxdisc.cli.outputs import opened_output, require_writable
+from maxdisc.cli.speech import say_facts, size_of
+
+
+@command
+def export(
+    model: ModelArgument,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The graph to write, such as model.onnx.",
+            rich_help_panel=OUTPUT,
+        ),
+    ],
+    float32: Annotated[
+        bool,
+        typer.Option("--float32", help="Numbers come in single precision.", rich_help_panel=OUTPUT),
+    ] = False,
+    force: ForceOption = False,
+) -> None:
+    """Write a model as an ONNX graph, which other languages can run.
+
+    [bold]Example[/]
+
+    maxdisc export topics.maxdisc -o topics.onnx
+    """
+    if not model.exists():
+        raise BadInputError(f"{model} does not exist: fit writes a model file with -o.")
+    require_writable(output, force, files=[model])
+    from maxdisc.adapters.onnx import to_onnx
+    from maxdisc.artifact import load
+
+    made = to_onnx(load(model), dtype="float32" if float32 else "float64")
+    content = made.SerializeToString()
+    with opened_output(output) as file:
+        file.write(content)
+    say_facts(
+        [
+            ("written", f"{output}, {size_of(len(content))}"),
+            ("inputs", ", ".join(value.name for value in made.graph.input)),
+            ("outputs", ", ".join(value.name for value in made.graph.output)),
+        ]
+    )
