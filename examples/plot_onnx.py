@@ -1,0 +1,41 @@
+"""
+A model that runs elsewhere
+===========================
+
+A fitted model is a few matrix products. As an ONNX graph it runs wherever a runtime does, from C++ to JavaScript, without Python and without this library.
+
+It needs the extra ``onnx``, and something that runs graphs: ``pip install 'maxdisc[onnx]' onnxruntime``.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import onnxruntime
+from sklearn.datasets import load_digits
+
+from maxdisc import MaxDiscClassifier
+from maxdisc.adapters.onnx import to_onnx
+
+X, y = load_digits(return_X_y=True)
+model = MaxDiscClassifier("gaussian").fit(X[:900], y[:900])
+graph = to_onnx(model)
+print(f"{len(graph.graph.node)} operations, {graph.ByteSize() / 1000:.0f} kB")
+
+# %%
+# The runtime knows nothing of maxdisc. It is given the graph and rows, and answers with labels and probabilities, the same ones:
+
+session = onnxruntime.InferenceSession(graph.SerializeToString())
+(name,) = [entry.name for entry in session.get_inputs()]
+labels, probabilities = session.run(None, {name: X[900:]})
+ours = model.predict_proba(X[900:])
+print(f"same labels: {(labels == model.predict(X[900:])).all()}")
+print(f"largest difference of the probabilities: {np.abs(probabilities - ours).max():.1e}")
+
+# %%
+# A picture of that, on a scale that would show differences far smaller than anyone cares for:
+
+_, axes = plt.subplots(figsize=(4, 4), layout="constrained")
+axes.loglog(np.maximum(ours, 1e-12), np.maximum(probabilities, 1e-12), ".", alpha=0.3)
+axes.set(xlabel="probability here", ylabel="probability of the graph", aspect="equal")
+
+# %%
+# On the command line it is ``maxdisc export model.maxdisc -o model.onnx``.
