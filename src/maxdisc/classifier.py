@@ -465,11 +465,11 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     # ------------------------------------------------------------------ rows
 
     def _rows(self, X: Any) -> Matrix:
-        """Rows to be predicted."""
+        """Rows to be predicted, checked: what methods that take rows as they are want."""
         check_is_fitted(self)
-        rows = unlabelled_rows(
-            self, X, self._schema, None if self._schema is None else self.decision_.columns
-        )
+        schema = self._learnt.schema
+        wanted = None if schema is None else self._learnt.decision.columns
+        rows = unlabelled_rows(self, X, schema, wanted)
         self._family.require(rows, names_of(self))
         return rows
 
@@ -498,9 +498,11 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         ndarray of shape (N, C)
             Scores, up to what all classes share; see :meth:`score_samples` for densities.
         """
-        X = self._rows(X)
+        return self._scores(self._rows(X))
+
+    def _scores(self, rows: Matrix) -> Floats:
         with limited_threads(given_jobs(self.n_jobs)), np.errstate(over="ignore", invalid="ignore"):
-            scores = self.decision_.scores(X)
+            scores = self._learnt.decision.scores(rows)
         lost = ~np.isfinite(scores.max(axis=1))
         if lost.any():
             raise ValueError(
@@ -515,7 +517,10 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
 
     def predict_log_proba(self, X: Any) -> Floats:
         """Log of the posterior probabilities, shape (N, C)."""
-        scores = self.predict_joint_log_proba(X)
+        return self._log_shares(self._rows(X))
+
+    def _log_shares(self, rows: Matrix) -> Floats:
+        scores = self._scores(rows)
         # The largest first: the log of a sum vanishes beside scores of 1e18.
         scores = scores - scores.max(axis=1, keepdims=True)
         return np.asarray(scores - log_sum_exp(scores)[:, None])
@@ -571,9 +576,11 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         >>> model.novelty([[5.0, 3.4, 1.5, 0.2], [50.0, 34.0, 15.0, 2.0]]) > 0.01
         array([ True, False])
         """
-        X = self._rows(X)
+        return self._familiarity(self._rows(X))
+
+    def _familiarity(self, rows: Matrix) -> Floats:
         with limited_threads(given_jobs(self.n_jobs)):
-            return self._learnt.familiarity(X)
+            return self._learnt.familiarity(rows)
 
     def explain(self, X: Any) -> Explanation:
         """Take the scores of some rows apart, feature by feature; memory grows with N x C x K.

@@ -26,7 +26,7 @@ from maxdisc.families import (
     NumericFamily,
     Poisson,
 )
-from maxdisc.matrices import Booleans, Floats, Integers, Matrix, blocks, is_sparse, on_lines, with_data
+from maxdisc.matrices import Booleans, Floats, Integers, Matrix, blocks, is_sparse, on_lines, row_totals, with_data
 from maxdisc.moments import ClassMoments
 from maxdisc.smoothing import LEAST, Smoothing
 from maxdisc.sweeping import Bucketed, Sweep, counted, sweep_tasks
@@ -269,16 +269,12 @@ class LinearDecision:
 
     def _scores_of_little(self, X: Matrix) -> Floats:
         """What :meth:`scores` does for sparse rows that store far fewer cells than there are features."""
-        columns, cells = np.unique(X.indices, return_inverse=True)
         known, order = self._in_order
-        at = np.minimum(np.searchsorted(known, columns), len(known) - 1)
-        weights = self.weights[:, :, order[at]]
-        weights[:, :, known[at] != columns] = 0.0
-        shape = (X.shape[0], len(columns))
-        kept = sp.csr_array((X.data.astype(np.float64, copy=False), cells, X.indptr), shape=shape)
-        planes = self.family.statistics(kept)
-        evidence = sum(np.asarray(plane @ w.T) for w, plane in zip(weights, planes, strict=True))
-        return self.log_prior + np.asarray(evidence - self._whole_baseline)
+        at = np.minimum(np.searchsorted(known, X.indices), len(known) - 1)
+        values = np.where(known[at] == X.indices, X.data, 0.0)[None, :]
+        planes = self.family.statistics(values)
+        terms = sum(w[:, order[at]] * plane for w, plane in zip(self.weights, planes, strict=True))
+        return self.log_prior + (row_totals(X, terms).T - self._whole_baseline)
 
     def _is_swept_by_kernel(self, X: Matrix) -> bool:
         """Whether the compiled sweep can have these rows, and they are many."""

@@ -102,7 +102,12 @@ class Taker:
     def said(self, raw: Any) -> Predictions:
         """What the model says of rows that it takes as they are."""
         X = self.fitted.rows(raw)
-        return Predictions.of(X, self.classifier.predict_log_proba(X), self.classes)
+        rows = self.classifier._rows(X)
+        return Predictions.of(X, rows, self.classifier._log_shares(rows), self.classes)
+
+    def novelty(self, said: Predictions) -> Floats:
+        """The p-values of "belongs to a known class" of rows that were said something of, shape (n,)."""
+        return self.classifier._familiarity(said.rows)
 
 
 def takes_text(fitted: FittedModel) -> bool:
@@ -125,6 +130,8 @@ class Predictions:
     ----------
     X : matrix of shape (n, D)
         The rows, as the classifier takes them.
+    rows : matrix
+        The same, checked, as its families take them.
     log_probability : ndarray of shape (n, C)
         Of each class.
     first, second : ndarray of shape (n,)
@@ -134,16 +141,17 @@ class Predictions:
     """
 
     X: Matrix
+    rows: Matrix
     log_probability: Floats
     first: npt.NDArray[np.intp]
     second: npt.NDArray[np.intp]
     classes: list[str]
 
     @classmethod
-    def of(cls, X: Matrix, log_probability: Floats, classes: list[str]) -> Predictions:
+    def of(cls, X: Matrix, rows: Matrix, log_probability: Floats, classes: list[str]) -> Predictions:
         """Find the two most probable classes of each row; ties go to the first."""
         best = np.argsort(-log_probability, axis=1, kind="stable")
-        return cls(X, log_probability, best[:, 0], best[:, min(1, best.shape[1] - 1)], classes)
+        return cls(X, rows, log_probability, best[:, 0], best[:, min(1, best.shape[1] - 1)], classes)
 
     def __len__(self) -> int:
         return len(self.first)

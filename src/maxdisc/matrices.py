@@ -101,6 +101,37 @@ def with_data(X: Matrix, data: npt.NDArray[Any]) -> Matrix:
     return type(X)((data, X.indices, X.indptr), shape=X.shape, copy=False)
 
 
+def row_totals(X: Matrix, terms: Floats) -> Floats:
+    """Sums over the stored cells of each row of a CSR matrix, whatever is wide about it.
+
+    Parameters
+    ----------
+    X : csr_array of shape (N, D)
+        Whose rows they are.
+    terms : ndarray of shape (..., nnz)
+        One for each stored cell.
+
+    Returns
+    -------
+    ndarray of shape (..., N)
+        0 for rows that store nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import scipy.sparse as sp
+    >>> from maxdisc.matrices import row_totals
+    >>> X = sp.csr_array(np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 0.0], [0.0, 4.0, 0.0]]))
+    >>> row_totals(X, X.data)
+    array([3., 0., 4.])
+    """
+    out = np.zeros((*terms.shape[:-1], X.shape[0]))
+    stored = np.flatnonzero(X.indptr[1:] > X.indptr[:-1])
+    if len(stored):
+        out[..., stored] = np.add.reduceat(terms, X.indptr[stored], axis=-1)
+    return out
+
+
 def column_name(column: int, names: npt.ArrayLike | None = None) -> str:
     """How a message calls a column: by its name where there is one, else by its number."""
     return f"column {column}" if names is None else f"column {str(np.asarray(names)[column])!r}"

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from maxdisc.matrices import Matrix, blocks, is_sparse, with_data
+from maxdisc.matrices import Matrix, blocks, is_sparse, row_totals, with_data
 from maxdisc.parameters import require_one_of
 
 SCALES = ("length", "log", "frequency", None)
@@ -19,9 +19,9 @@ def scaled_counts(X: Matrix, scale: str, mean_length: float) -> Matrix:
     """Counts of shape (N, D), in CSR format and of floats, scaled; those of ``"length"`` where they are."""
     if scale == "log":
         X = with_data(X, np.log1p(X.data))
-        length = np.sqrt(np.asarray(with_data(X, X.data**2).sum(axis=1)).ravel())
+        length = np.sqrt(row_totals(X, X.data**2))
     else:
-        length = np.asarray(X.sum(axis=1)).ravel()
+        length = row_totals(X, X.data)
     target = 1.0 if scale == "frequency" else mean_length
     factor, stored = target / np.where(length > 0, length, 1.0), np.diff(X.indptr)
     for rows in blocks(X.shape[0], 1 + X.nnz // max(X.shape[0], 1)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -120,8 +121,14 @@ class Support:
             return True
         least, largest = (np.fmin, np.fmax) if may_miss else (np.minimum, np.maximum)
         with np.errstate(invalid="ignore"):
-            ends = np.array([least.reduce(values, axis=None), largest.reduce(values, axis=None)])
-        return bool(self.contains(ends).all()) and (may_miss or not np.isnan(ends).any())
+            ends = least.reduce(values, axis=None), largest.reduce(values, axis=None)
+        return all(self._holds(float(end)) or (may_miss and end != end) for end in ends)
+
+    def _holds(self, value: float) -> bool:
+        """Whether one value, which is not NaN, lies in the range."""
+        above = value > self.low if self.open_low else value >= self.low
+        below = value < self.high if self.open_high else value <= self.high
+        return above and below and not math.isinf(value)
 
     def _require_sparse(
         self, X: Matrix, owner: str, names: npt.ArrayLike | None, integral: bool, first_row: int
@@ -132,8 +139,10 @@ class Support:
         if outside.size:
             row = int(np.searchsorted(X.indptr, outside[0], side="right")) - 1
             self._reject(X.data[outside[0]], first_row + row, X.indices[outside[0]], owner, names, integral)
+        if self._holds(0.0):
+            return
         stored = np.diff(X.indptr)
-        if not self.contains(0.0) and (stored < X.shape[1]).any():
+        if (stored < X.shape[1]).any():
             row = int(np.argmax(stored < X.shape[1]))
             present = X.indices[X.indptr[row] : X.indptr[row + 1]]
             column = int(np.setdiff1d(np.arange(X.shape[1]), present)[0])

@@ -198,7 +198,7 @@ class _Columns:
         for which in (said.first, said.second):
             columns += [said.label(which), said.probability(which)]
         if self.doubt is not None:
-            p_values = self.model.classifier.novelty(said.X).tolist()
+            p_values = self.model.novelty(said).tolist()
             columns[len(self.kept)] = self.doubt.labels(columns[len(self.kept)], p_values)
             columns.append(p_values)
         if self.n_explained:

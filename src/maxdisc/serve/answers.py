@@ -143,7 +143,7 @@ def novelty_of(model: ServedModel, said: Predictions, wanted: bool = False) -> l
             )
         return [None] * len(said)
     with limited_threads(1):
-        return list(model.classifier.novelty(said.X).tolist())
+        return list(model.novelty(said).tolist())
 
 
 def _best(said: Predictions, top: int) -> Integers:

@@ -69,7 +69,7 @@ class ServedModel(Taker):
         else:
             said = self.said(self.table.taken([{}]))
         if self.classifier._learnt.novelty is not None:
-            self.classifier.novelty(said.X)
+            self.novelty(said)
         return self
 
     @property
