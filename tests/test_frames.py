@@ -140,7 +140,9 @@ def test_words_are_the_same_in_whatever_type_pandas_keeps_them(dtype):
     np.testing.assert_array_equal(again._schema.levels.keys, model._schema.levels.keys)
     new = frame.assign(b="violet")
     expected = model.predict_joint_log_proba(new)
-    np.testing.assert_array_equal(again.predict_joint_log_proba(new.astype(dict.fromkeys("abc", dtype))), expected)
+    np.testing.assert_array_equal(
+        again.predict_joint_log_proba(new.astype(dict.fromkeys("abc", dtype))), expected
+    )
     np.testing.assert_array_equal(again.unseen_categories(new), [0, 60, 0, 0])
 
 

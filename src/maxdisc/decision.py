@@ -26,7 +26,17 @@ from maxdisc.families import (
     NumericFamily,
     Poisson,
 )
-from maxdisc.matrices import Booleans, Floats, Integers, Matrix, blocks, is_sparse, on_lines, row_totals, with_data
+from maxdisc.matrices import (
+    Booleans,
+    Floats,
+    Integers,
+    Matrix,
+    blocks,
+    is_sparse,
+    on_lines,
+    row_totals,
+    with_data,
+)
 from maxdisc.moments import ClassMoments
 from maxdisc.smoothing import LEAST, Smoothing
 from maxdisc.sweeping import Bucketed, Sweep, counted, sweep_tasks
