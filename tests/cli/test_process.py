@@ -119,8 +119,6 @@ def begun(*arguments, stdin=subprocess.PIPE):
         stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        # A shell that starts the tests in the background has them, and what they start, ignore Ctrl-C.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
@@ -164,15 +162,6 @@ def test_stopped_in_the_middle_the_old_file_stays(files, tmp_path, end):
 
 
 def test_ctrl_c_is_not_lost_where_machine_code_calls_python():
-    # A shell that starts the tests in the background has them ignore the signal.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        lost_once_and_sent_again()
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def lost_once_and_sent_again():
     # As a compiler does when it is done: what is raised in there, nobody can catch.
     arrives = ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGINT))
 
