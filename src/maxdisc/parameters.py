@@ -215,10 +215,14 @@ def require_numbers(X: Any) -> None:
 
 def require_representable(moments: ClassMoments, powers: bool, names: npt.ArrayLike | None = None) -> None:
     """Raise ``ValueError``, naming the column, for sums that double precision cannot hold."""
-    finite = np.isfinite(moments.sums).all(axis=(0, 1)) & np.isfinite(moments.weight).all()
-    if not finite.all():
-        where = column_name(int(np.argmin(finite)), names)
-        raise ValueError(f"the values or weights of {where} are too large to be summed: rescale them.")
+    with np.errstate(over="ignore", invalid="ignore"):
+        together = moments.sums.sum() + moments.weight.sum()
+    # One that is not finite leaves no sum finite; a sum that is not may be one of large numbers.
+    if not np.isfinite(together):
+        finite = np.isfinite(moments.sums).all(axis=(0, 1)) & np.isfinite(moments.weight).all()
+        if not finite.all():
+            where = column_name(int(np.argmin(finite)), names)
+            raise ValueError(f"the values or weights of {where} are too large to be summed: rescale them.")
     if powers and (low := moments.sums[1].max(axis=0, initial=0.0) < SMALLEST**2).any():
         center = np.abs(moments.means()).max(axis=0, initial=0.0)
         tiny = (center > 0) & (center < SMALLEST) & low

@@ -20,7 +20,7 @@ from maxdisc.held_out import HeldOut, content_hashes, sampled
 from maxdisc.matrices import Floats, Integers, Matrix, blocks, is_sparse, on_lines
 from maxdisc.moments import ClassMoments
 from maxdisc.rows import LEFT_OUT, ArrayRows, Folds, RenumberedFolds
-from maxdisc.selection import Choice, SelectionPath, share_of_folds
+from maxdisc.selection import Choice, SelectionPath
 from maxdisc.smoothing import Smoothing
 from maxdisc.sweeping import Bucketed, Sweep, ranges_of_cells, sweep_tasks
 from maxdisc.threads import Work, in_threads, in_turn, n_threads
@@ -158,11 +158,11 @@ class SparseFoldModels:
     def with_stability(self, choice: Choice) -> Choice:
         """What was chosen on these folds, with how many of their models keep each feature."""
         kept = [
-            np.flatnonzero(bucket <= np.searchsorted(sizes, choice.size))
+            bucket <= np.searchsorted(sizes, choice.size)
             for (smoothing, *_), (sizes, bucket) in self._buckets.items()
             if smoothing == choice.smoothing
         ]
-        return choice if not kept else replace(choice, stability=share_of_folds(kept, self.n_features))
+        return choice if not kept else replace(choice, stability=np.mean(kept, axis=0))
 
     @cached_property
     def _buckets(self) -> dict[tuple[Smoothing, int, int], tuple[Integers, npt.NDArray[np.int32]]]:

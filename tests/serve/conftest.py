@@ -153,7 +153,7 @@ def serving(environment, tmp_path):
 
     @contextmanager
     def start(*arguments, **more):
-        process = Process([*arguments, "--port", "0"], {**environment, **more}, tmp_path)
+        process = Process(["--port", "0", *arguments], {**environment, **more}, tmp_path)
         running.append(process)
         yield process.ready()
 
