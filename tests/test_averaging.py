@@ -432,20 +432,8 @@ def test_ridges_of_conditional_models_go_from_strong_to_weak():
     assert list(CONDITIONAL_RIDGES) == sorted(CONDITIONAL_RIDGES, reverse=True)
 
 
-# A joint density needs the products of all pairs of features, which a stream does not keep.
-STREAMS = dict.fromkeys(
-    (
-        "check_fit_score_takes_y",
-        "check_n_features_in_after_fitting",
-        "check_estimators_partial_fit_n_features",
-    ),
-    "partial_fit is refused",
-)
-
-
 @parametrize_with_checks(
     [MaxDiscClassifier(structure="joint", evidence="calibrated", cv=2)],
-    expected_failed_checks=lambda _: STREAMS,
 )
 @pytest.mark.filterwarnings("ignore:evidence='calibrated' needs held-out rows")
 def test_scikit_learn(estimator, check):

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from maxdisc.columns import AnyFamily, AnyMoments
@@ -41,13 +42,20 @@ from maxdisc.reading import (
 )
 from maxdisc.rows import Rows
 from maxdisc.schema import Schema, plain_family
-from maxdisc.settings import Settings
+from maxdisc.settings import Settings, no_pairs
 from maxdisc.significance import Significance
 from maxdisc.smoothing import Smoothing
 from maxdisc.soft_learning import learn_partly
 from maxdisc.support import Support
 from maxdisc.threads import limited_threads
 from maxdisc.trust import permuted, ranking_table, told_significance
+
+
+def _has_sums_that_add(estimator: MaxDiscClassifier) -> bool:
+    """Whether it can go on with batches; if not, say why, as scikit-learn wants it said."""
+    if estimator.structure == "joint" or isinstance(estimator.structure, Joint):
+        raise AttributeError(no_pairs("partial_fit", "a joint density", "structure='independent'"))
+    return True
 
 
 class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
@@ -289,6 +297,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             self.__dict__.pop("feature_names_in_", None)
             return self._take(learn(settings, Data(rows, plans, labels, schema)))
 
+    @available_if(_has_sums_that_add)  # type: ignore[untyped-decorator]  # scikit-learn has no types
     def partial_fit(
         self,
         X: Any,

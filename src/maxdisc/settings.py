@@ -195,10 +195,15 @@ class Settings:
             what, instead = f"redundancy={self.redundancy!r}", "redundancy=0.0"
         else:
             return
-        raise ValueError(
-            f"{method} keeps sums for each feature alone, and {what} needs those of pairs: use fit or "
-            f"fit_rows, or {instead}."
-        )
+        raise ValueError(no_pairs(method, what, instead))
+
+
+def no_pairs(method: str, what: str, instead: str) -> str:
+    """Why a method cannot be used, and what can."""
+    return (
+        f"{method} keeps sums for each feature alone, and {what} needs those of pairs: use fit or fit_rows, "
+        f"or {instead}."
+    )
 
 
 def _require_joint(given: Mapping[str, Any]) -> None:
