@@ -556,11 +556,14 @@ def _ranked_by_kernel(
     decision = LinearDecision._blank(family, moments, columns, prior)
     decision.origin[:] = 0.0
 
-    def fill(some: slice) -> None:
-        given = (kind, sums, weight, number, target, informative, columns)
-        tables_from_sums(*given, some.start, some.stop, decision.weights[0], decision.baseline)
+    rows = number[columns]
+    smoothed = (rows, rows * target[columns], informative[columns], columns)
 
-    in_threads(fill, list(blocks(len(columns), moments.n_classes, CELLS_AT_A_TIME)))
+    def fill(c: int) -> None:
+        given = (kind, sums, weight, *smoothed, c, c + 1)
+        tables_from_sums(*given, decision.weights[0], decision.baseline)
+
+    in_threads(fill, range(moments.n_classes))
     return ranking, decision
 
 

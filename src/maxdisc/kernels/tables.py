@@ -223,29 +223,30 @@ def tables_from_sums(
     sums: Any,
     class_weights: Any,
     number: Any,
-    target: Any,
+    pseudo: Any,
     informative: Any,
     columns: Any,
-    start: int,
-    stop: int,
+    first: int,
+    last: int,
     natural: Any,
     log_partition: Any,
 ) -> None:
-    """Parameters (C, K) of the features ``columns[start:stop]``, from class sums (C, D) smoothed as above."""
-    mean, rows, pseudo = np.empty(stop - start), np.empty(stop - start), np.empty(stop - start)
-    for i in range(mean.size):
-        rows[i] = number[columns[start + i]]
-        pseudo[i] = rows[i] * target[columns[start + i]]
-    for c in range(class_weights.size):
+    """Parameters (C, K) of the features ``columns``, for the classes from ``first`` to ``last``.
+
+    ``number`` pseudo-rows that sum to ``pseudo``, in the order of ``columns`` like all but the sums (C, D),
+    are added to each class. Class by class, as columns in no order are found sooner in one row of the sums
+    than in all of them.
+    """
+    mean = np.empty(columns.size)
+    for c in range(first, last):
         for i in range(mean.size):
-            mean[i] = sums[c, np.uint64(columns[start + i])]
+            mean[i] = sums[c, np.uint64(columns[i])]
         for i in range(mean.size):
-            mean[i] = max((mean[i] + pseudo[i]) / (class_weights[c] + rows[i]), 1e-300)
-        _parameters(kind, mean, natural[c, start:stop], log_partition[c, start:stop])
-    for i in range(start, stop):
-        if not informative[columns[i]]:
-            natural[:, i] = 0.0
-            log_partition[:, i] = 0.0
+            mean[i] = max((mean[i] + pseudo[i]) / (class_weights[c] + number[i]), 1e-300)
+        _parameters(kind, mean, natural[c], log_partition[c])
+        for i in range(mean.size):
+            natural[c, i] = natural[c, i] if informative[i] else 0.0
+            log_partition[c, i] = log_partition[c, i] if informative[i] else 0.0
 
 
 @kernel
