@@ -6,6 +6,7 @@ import argparse
 import http.client
 import json
 import multiprocessing
+import os
 import tempfile
 import threading
 import time
@@ -73,7 +74,7 @@ def batches(port: int, texts: list[str], seconds: float, clients: int = 4) -> di
 
 def open_loop(
     port: int, texts: list[str], seconds: float, rate: float, size: int, clients: int = 32
-) -> dict[str, float]:
+) -> dict[str, Any]:
     """Latencies at a fixed rate: requests are due when they are due, whether others are done or not.
 
     A request that begins late because all clients wait has waited: its time runs from when it was due.
@@ -103,23 +104,64 @@ def open_loop(
         due.put(None)
     for thread in threads:
         thread.join()
-    ms = np.quantile(np.array(took) * 1000, [0.5, 0.99, 1.0]).round(2).tolist()
     return {
         "rate": rate,
         "batch": size,
         "requests": len(took),
-        "p50_ms": ms[0],
-        "p99_ms": ms[1],
-        "max_ms": ms[2],
+        **quantiles(took),
         "errors": len(took) - statuses.count(200),
+        "took": took,
     }
+
+
+def quantiles(took: list[float]) -> dict[str, float]:
+    """Of seconds, in milliseconds."""
+    half, most, last = np.quantile(np.array(took) * 1000, [0.5, 0.99, 1.0]).round(2).tolist()
+    return {"p50_ms": half, "p99_ms": most, "max_ms": last}
 
 
 def _loop(port: int, texts: list[str], seconds: float, rate: float, size: int, out: Any) -> None:
     out.put(open_loop(port, texts, seconds, rate, size))
 
 
-def beside(port: int, texts: list[str], seconds: float, rate: float, size: int) -> dict[str, float]:
+def stolen_ms() -> int | None:
+    """For how long the host has given this machine's cores to others so far; None where nobody counts it."""
+    try:
+        jiffies = int(Path("/proc/stat").read_text().split(maxsplit=9)[8])
+    except (OSError, IndexError, ValueError):
+        return None
+    return 1000 * jiffies // os.sysconf("SC_CLK_TCK")
+
+
+def singles(port: int, texts: list[str], seconds: float, windows: int) -> dict[str, Any]:
+    """Single requests at a fixed rate, window after window, and what the host took away in each.
+
+    While cores are taken away nobody is answered: a fifth of a second of it makes a hundredth of the requests
+    of a window late, whatever the service does.
+    """
+    took, each, errors = [], [], 0
+    for _ in range(windows):
+        before = stolen_ms()
+        found = beside(port, texts, seconds, RATE, 1)
+        after = stolen_ms()
+        took += found["took"]
+        errors += found["errors"]
+        stolen = None if before is None or after is None else after - before
+        each.append({"p99_ms": found["p99_ms"], "stolen_ms": stolen})
+    p99 = sorted(window["p99_ms"] for window in each)
+    return {
+        "rate": RATE,
+        "batch": 1,
+        "requests": len(took),
+        **quantiles(took),
+        "errors": errors,
+        "seconds_of_a_window": seconds,
+        "windows": each,
+        "p99_ms_of_the_median_window": round(float(np.median(p99)), 2),
+    }
+
+
+def beside(port: int, texts: list[str], seconds: float, rate: float, size: int) -> dict[str, Any]:
     """The same from a process of its own, so that nothing else there is waited for."""
     context = multiprocessing.get_context("spawn")
     out: Any = context.SimpleQueue()
@@ -184,7 +226,7 @@ def main() -> None:
             beside(service.port, texts, 3, 50, 1)  # connections and pages are warm
             for name, work in (
                 ("batches_of_32", lambda: batches(service.port, texts, given.seconds)),
-                ("single_at_200_per_second", lambda: beside(service.port, texts, given.seconds, RATE, 1)),
+                ("single_at_200_per_second", lambda: singles(service.port, texts, given.seconds / 2, 6)),
             ):
                 before = service.cpu_seconds()
                 found = work()
@@ -200,6 +242,10 @@ def main() -> None:
     record["goals"] = {
         "documents_per_second": [record["batches_of_32"]["documents_per_second"], PER_SECOND],
         "p99_ms": [record["single_at_200_per_second"]["p99_ms"], 25.0],
+        "p99_ms_of_the_median_window": [
+            record["single_at_200_per_second"]["p99_ms_of_the_median_window"],
+            25.0,
+        ],
     }
     print(json.dumps(record, indent=1))
     given.json.write_text(json.dumps(record, indent=1) + "\n")
