@@ -14,9 +14,7 @@ goes to ``benchmarks/results/scaling.json``. ``--quick`` takes small sizes and s
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,7 +24,7 @@ from typing import Any
 import numpy as np
 from speed_runs import threads_held
 from speed_sparse import both_moments, fitted, raw_model
-from timing import best_seconds, stamp, zipf_rows
+from timing import best_seconds, keep_memory, stamp, zipf_rows
 
 RESULTS = Path(__file__).resolve().parent / "results" / "scaling.json"
 GOAL = 1.05
@@ -56,18 +54,10 @@ AXES = (
     Axis("C", "classes", 2, {"N": 10_000, "nnz": 60, "D": 100_000}),
     Axis("K", "kept features", 200, {"N": 10_000, "nnz": 60, "D": 20_000, "C": 10}, (FIT, PREDICT)),
 )
-#: As the system's header names them: what is large is part of the heap too, and the heap does not shrink.
-M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
 #: A time that falls by so much from one size to the next is that of another method.
 FALL = 0.7
 #: So many sizes at least are in a slope, if the method has them.
 FEWEST = 4
-
-
-def keep_memory() -> bool:
-    """Let freed memory be used again, of whatever size; whether the system's allocator can be told so."""
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    return bool(mallopt and mallopt(M_MMAP_MAX, 0) and mallopt(M_TRIM_THRESHOLD, 2**31 - 1))
 
 
 def rows_of(numbers: dict[str, int]) -> tuple[Any, np.ndarray]:

@@ -25,7 +25,7 @@ import speed_text
 from comparing import Row, as_text
 from sklearn.exceptions import ConvergenceWarning
 from speed_runs import Run
-from timing import stamp
+from timing import keep_memory, stamp
 
 RESULTS = Path(__file__).resolve().parent / "results" / "speed.json"
 
@@ -81,6 +81,8 @@ def main() -> None:
     warnings.simplefilter("ignore", ConvergenceWarning)
     os.environ["POLARS_MAX_THREADS"] = str(options.threads)  # read when it is imported, which is later
     os.environ["OMP_WAIT_POLICY"] = "passive"
+    # A virtual machine may take longer to find memory than any of these works take to fill it, or not.
+    keep_memory()
     run = Run.small(options.threads) if options.quick else Run(threads=options.threads)
     names = [name for name in ROWS if not options.only or name in options.only]
     table: list[Row] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import platform
@@ -16,6 +17,8 @@ import numpy as np
 import scipy.sparse as sp
 
 Name = TypeVar("Name")
+#: As the system's header names them: what is large is part of the heap too, and the heap does not shrink.
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
 PACKAGES = (
     "maxdisc",
     "numpy",
@@ -60,6 +63,12 @@ def zipf_rows(
     at, j = np.concatenate(rows), np.concatenate(columns)
     del rows, columns
     return sp.csr_array((np.ones(len(j)), (at, j)), shape=(n_rows, n_features)), labels
+
+
+def keep_memory() -> bool:
+    """Let freed memory be used again, of whatever size; whether the system's allocator can be told so."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    return bool(mallopt and mallopt(M_MMAP_MAX, 0) and mallopt(M_TRIM_THRESHOLD, 2**31 - 1))
 
 
 def best_seconds(
