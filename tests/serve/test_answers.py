@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import time
 import warnings
@@ -12,6 +13,7 @@ import pytest
 from maxdisc import load
 from maxdisc.ranking import ranking_table
 from maxdisc.serve import Limits, Service, answers, create_app
+from maxdisc.serve.app import SMALL
 from maxdisc.serve.bodies import ExplainBody, PredictBody
 from maxdisc.serve.guard import CSP
 from maxdisc.serve.logs import Log
@@ -404,3 +406,35 @@ def test_metrics_count(client):
     assert [b - a for a, b in zip(before, after, strict=True)] == [2, 2, 1]
     assert value('maxdisc_request_seconds_bucket{path="/predict",le="+Inf"}') >= after[2]
     assert value('maxdisc_model_info{model="table",kind="table"') == 1
+
+
+def test_only_what_takes_little_is_computed_where_requests_are_read(models, monkeypatch):
+    text, table = (ServedModel.read(name, models / f"{name}.maxdisc") for name in ("text", "table"))
+    assert answers.takes_little(text, PredictBody(texts=["orbit"]))
+    assert answers.takes_little(table, PredictBody(rows=[{}]))
+    # A body of two kilobytes has room for as many rows.
+    assert not answers.takes_little(table, PredictBody(rows=[{}] * 670))
+    many = [str(c) for c in range(1000)]
+    monkeypatch.setattr(type(text), "classes", property(lambda _: many))
+    assert answers.takes_little(text, PredictBody(texts=["orbit"]))
+    assert not answers.takes_little(text, PredictBody(texts=[""] * 3, top=0))
+
+
+def test_many_small_rows_in_a_small_body_are_answered_by_a_thread(models, monkeypatch):
+    service = Service({"table": models / "table.maxdisc"}, log=Log(io.StringIO()), reload_seconds=0)
+    aside, do = [], service.work.do
+
+    async def noted(function, *given):
+        aside.append(given)
+        return await do(function, *given)
+
+    monkeypatch.setattr(service.work, "do", noted)
+    with TestClient(create_app(service)) as client:
+        wait_until_ready(client)
+        assert len(client.post("/predict", json={"rows": [{}]}).json()["predictions"]) == 1
+        assert not aside
+        body = json.dumps({"rows": [{}] * 670}, separators=(",", ":"))
+        assert len(body) <= SMALL
+        told = client.post("/predict", content=body, headers={"Content-Type": "application/json"}).json()
+        assert len(told["predictions"]) == 670
+        assert len(aside) == 1

@@ -25,10 +25,19 @@ from maxdisc.threads import limited_threads
 #: Answers of more than so many probabilities, or explanations of longer texts, would be too large to send.
 MOST_SHARES = 2_000_000
 MOST_CHARACTERS = 1_000_000
+#: Answers that have to do with no more cells, or probabilities, are computed where requests are read.
+LITTLE = 2000
 # JSON has no infinity; nobody tells odds beyond this apart.
 _FARTHEST = 1e300
 # Of a category with more levels than this, these are told.
 _LEVELS = 1000
+
+
+def takes_little(model: ServedModel, body: PredictBody) -> bool:
+    """Whether an answer takes a millisecond or two: few rows, of few columns, among few classes."""
+    n_columns = 0 if model.text is not None else int(model.classifier.n_features_in_)
+    n_rows = len(body.texts or body.rows or [])
+    return n_rows * max(n_columns, len(model.classes)) <= LITTLE
 
 
 def predicted(model: ServedModel, body: PredictBody, limits: Limits) -> dict[str, Any]:

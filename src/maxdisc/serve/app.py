@@ -35,7 +35,7 @@ from maxdisc.serve.shapes import (
 )
 
 STATIC = Path(__file__).parent / "static"
-#: Bodies of no more bytes are answered at once: a document or two, in two milliseconds or so.
+#: Bodies of no more bytes are looked at to see whether they can be answered at once, in a millisecond or two.
 SMALL = 2048
 #: How a request with a body may be refused.
 _POSTED = (400, 401, 404, 408, 413, 415, 422, 503)
@@ -172,13 +172,17 @@ def _add_predictions(app: FastAPI, service: Service) -> None:
         served = _asked(request, service, model)
         body = await read_body(request, limits, "application/json")
 
-        def work() -> tuple[Response, int, int]:
-            said = answers.predicted(served, parsed(PredictBody, body), limits)
+        def work(asked: PredictBody | None = None) -> tuple[Response, int, int]:
+            said = answers.predicted(served, asked or parsed(PredictBody, body), limits)
             predictions = said["predictions"]
             return answered(said), len(predictions), sum(each["unknown"] for each in predictions)
 
-        # A thread would take as long to begin as this takes: with one lock for all, nobody waits less for it.
-        answer, n_rows, n_unknown = work() if len(body) <= SMALL else await service.work.do(work)
+        small = parsed(PredictBody, body) if len(body) <= SMALL else None
+        if small is not None and answers.takes_little(served, small):
+            # A thread would take as long to begin: with one lock for all, nobody waits less for it.
+            answer, n_rows, n_unknown = work(small)
+        else:
+            answer, n_rows, n_unknown = await service.work.do(work, small)
         _count(request, service, served, n_rows, n_unknown)
         return answer
 
