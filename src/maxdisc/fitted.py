@@ -205,7 +205,7 @@ class FittedModel:
             return np.zeros(len(self.names), dtype=np.bool_)
         return np.asarray(schema.kinds == WORD)
 
-    @property
+    @cached_property
     def classes(self) -> list[str]:
         """The labels, as text."""
         return [str(label) for label in self.classifier.classes_.tolist()]

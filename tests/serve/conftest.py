@@ -101,11 +101,12 @@ def environment():
 class Process:
     """A real ``maxdisc serve``."""
 
-    def __init__(self, arguments, environment, folder):
+    def __init__(self, arguments, environment, folder, program=None):
         self.log_path = folder / f"log-{time.monotonic_ns()}"
+        how = ["-m", "maxdisc"] if program is None else ["-c", program]
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "maxdisc", "serve", *map(str, arguments)],
+                [sys.executable, *how, "serve", *map(str, arguments)],
                 stdout=log,
                 stderr=log,
                 env=environment,
@@ -152,8 +153,8 @@ def serving(environment, tmp_path):
     running = []
 
     @contextmanager
-    def start(*arguments, **more):
-        process = Process(["--port", "0", *arguments], {**environment, **more}, tmp_path)
+    def start(*arguments, program=None, **more):
+        process = Process(["--port", "0", *arguments], {**environment, **more}, tmp_path, program)
         running.append(process)
         yield process.ready()
 

@@ -10,13 +10,15 @@ import warnings
 import numpy as np
 import pytest
 
-from maxdisc import load
+from maxdisc import MaxDiscClassifier, load, save
 from maxdisc.ranking import ranking_table
 from maxdisc.serve import Limits, Service, answers, create_app
 from maxdisc.serve.app import SMALL
 from maxdisc.serve.bodies import ExplainBody, PredictBody
+from maxdisc.serve.csv_rows import _once
 from maxdisc.serve.guard import CSP
 from maxdisc.serve.logs import Log
+from maxdisc.serve.reading import BODIES, Bodies
 from maxdisc.serve.refusals import RefusedError
 from maxdisc.serve.served import ServedModel
 
@@ -438,3 +440,67 @@ def test_many_small_rows_in_a_small_body_are_answered_by_a_thread(models, monkey
         told = client.post("/predict", content=body, headers={"Content-Type": "application/json"}).json()
         assert len(told["predictions"]) == 670
         assert len(aside) == 1
+
+
+def test_equal_names_of_columns_are_soon_told_apart():
+    names = _once(["a", "b", "a_2", *["a"] * 20_000])
+    assert names[:5] == ["a", "b", "a_2", "a_3", "a_4"]
+    assert len(set(names)) == len(names)
+
+
+def test_tables_that_would_take_too_much_memory_are_refused(client, monkeypatch):
+    sent = {"params": {"model": "table"}, "headers": {"Content-Type": "text/csv"}}
+    for delimiter in ",;":
+        wide = f"age{delimiter * 2000}\n61{delimiter * 2000}\n"
+        told = client.post("/predict.csv", content=wide, **sent)
+        assert told.status_code == 413
+        assert told.json()["error"] == (
+            "the CSV has 2,001 columns: send those that the model takes, 1,003 at most."
+        )
+    monkeypatch.setattr(answers, "MOST_CELLS", 10)
+    few = "4 rows of 3 columns are too much at once: send 3 rows at most."
+    told = client.post("/predict", params={"model": "table"}, json={"rows": [{}] * 4})
+    assert (told.status_code, told.json()["error"]) == (413, few)
+    rows = "age,smokes,ward\n" + "61,true,n\n" * 4
+    told = client.post("/predict.csv", content=rows, **sent)
+    assert (told.status_code, told.json()["error"]) == (413, few)
+    assert client.post("/predict.csv", content=rows[:-10], **sent).status_code == 200
+
+
+@pytest.mark.parametrize("family", ["gamma", "categorical"])
+def test_models_that_take_no_row_of_zeros_are_served(family, tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    X = rng.integers(1, 4, (60, 3)) + (3.0 * y[:, None] if family == "gamma" else 0.0)
+    X[:, 0] = np.where(y == 1, 5, X[:, 0])
+    model = MaxDiscClassifier(family, n_features="all", evidence="raw").fit(X, y)
+    save(model, tmp_path / "m.maxdisc")
+    served = ServedModel.read("m", tmp_path / "m.maxdisc")
+    rows = [{f"x{j}": value for j, value in enumerate(row)} for row in X[:8].tolist()]
+    told = answers.predicted(served, PredictBody(rows=rows), Limits())["predictions"]
+    assert [each["label"] for each in told] == [str(label) for label in model.predict(X[:8])]
+
+
+def test_bodies_of_all_requests_together_have_a_limit():
+    bodies = Bodies(Limits(bytes=10))
+    scopes = [{} for _ in range(BODIES)]
+    for scope in scopes:
+        bodies._hold(scope, 10)
+    assert bodies.held == 10 * BODIES
+    with pytest.raises(RefusedError, match="ask again") as refused:
+        bodies._hold(scopes[0], 1)
+    assert refused.value.status == 503
+    assert int(refused.value.headers["Retry-After"]) >= 1
+    for scope in scopes:
+        bodies.give_back(scope)
+        bodies.give_back(scope)
+    assert bodies.held == 0
+
+
+def test_bodies_are_given_back_when_requests_are_answered(models):
+    service = Service({"text": models / "text.maxdisc"}, log=Log(io.StringIO()), reload_seconds=0)
+    with TestClient(create_app(service)) as client:
+        wait_until_ready(client)
+        for content in ('{"texts": ["orbit"]}', "{", '{"texts": ["' + "orbit " * 900 + '"]}'):
+            client.post("/predict", content=content, headers={"Content-Type": "application/json"})
+            assert service.bodies.held == 0

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import httpx
 import pytest
@@ -307,3 +309,61 @@ def test_without_the_extra_the_way_out_is_named(environment, models, tmp_path):
     )
     assert done.returncode == 2
     assert done.stderr.strip().splitlines()[-1].endswith("pip install 'maxdisc[serve]'")
+
+
+# A service that is never done with what it is asked for.
+STUCK = """
+import time
+import maxdisc.serve.answers as answers
+from maxdisc.cli import main
+answers.predicted = lambda *given: time.sleep(600)
+main()
+"""
+
+
+def test_it_ends_when_told_whatever_its_threads_do(serving, models):
+    with serving(models / "text.maxdisc", "--max-seconds", "0.3", "--drain", "0", program=STUCK) as service:
+        told = httpx.post(f"{service.url}/predict", json={"texts": ["orbit " * 500]}, timeout=60)
+        assert told.status_code == 503
+        assert service.end() == 0
+        assert service.log()[-1]["event"] == "ended"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_who_does_not_read_is_not_waited_for(serving, models):
+    with serving(models / "text.maxdisc", "--max-seconds", "1") as service:
+        ask = b"GET /static/page.css HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        with socket.socket() as silent:
+            silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+            silent.settimeout(10)
+            silent.connect(("127.0.0.1", service.port))
+            # Until no more answers fit between the two: then a little of one lies with the service.
+            before, now = -1, 0
+            while now > before or now < 50_000:
+                silent.sendall(ask)
+                time.sleep(0.02)
+                before, now = now, unsent(service.port, silent.getsockname()[1])
+            time.sleep(3)
+            assert is_closed(silent)
+        assert httpx.get(f"{service.url}/readyz").status_code == 200
+
+
+def unsent(here, there):
+    """The bytes that Linux has still to send from one port to another."""
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, local, remote, _, queues, *_ = line.split()
+        if (local[-4:], remote[-4:]) == (f"{here:04X}", f"{there:04X}"):
+            return int(queues.partition(":")[0], 16)
+    return 0
+
+
+def is_closed(connection):
+    """Whether there is an end to what comes."""
+    try:
+        while connection.recv(65536):
+            pass
+    except ConnectionError:
+        return True
+    except TimeoutError:
+        return False
+    return True

@@ -39,8 +39,10 @@ def test_what_takes_too_long_is_given_up_but_counts_until_it_is_done():
     async def slow():
         metrics = Metrics()
         work = Workshop(Limits(queue=1, workers=1, seconds=0.05), metrics)
+        assert not work.busy
         with pytest.raises(RefusedError, match="longer than"):
             await work.do(release.wait, 60)
+        assert work.busy
         with pytest.raises(RefusedError, match="too many"):
             await work.do(int)
         assert "maxdisc_timeouts_total 1" in metrics.text()

@@ -117,6 +117,9 @@ def serve(
     log = Log(requests=not quiet)
     service = Service(paths, limits, token, log, reload, alone and token is None and not no_token)
     run(service, host, port, drain)
+    if service.work.busy:
+        # Nobody waits for these answers any more, but Python would, before it ends.
+        os._exit(0)
 
 
 def _named(models: list[str]) -> dict[str, Path]:

@@ -23,10 +23,14 @@ from maxdisc.sources import nearest
 from maxdisc.threads import limited_threads
 
 #: Answers of more than so many probabilities, or explanations of longer texts, would be too large to send.
-MOST_SHARES = 2_000_000
+MOST_SHARES = 200_000
 MOST_CHARACTERS = 1_000_000
-#: Answers that have to do with no more cells, or probabilities, are computed where requests are read.
+#: Rows of a table with more cells in all, missing ones counted, would take too much memory.
+MOST_CELLS = 2_000_000
+#: Answers of no more probabilities are computed where requests are read; ...
 LITTLE = 2000
+#: ... a column of a table takes as long as so many of them.
+DEARER = 20
 # JSON has no infinity; nobody tells odds beyond this apart.
 _FARTHEST = 1e300
 # Of a category with more levels than this, these are told.
@@ -37,7 +41,16 @@ def takes_little(model: ServedModel, body: PredictBody) -> bool:
     """Whether an answer takes a millisecond or two: few rows, of few columns, among few classes."""
     n_columns = 0 if model.text is not None else int(model.classifier.n_features_in_)
     n_rows = len(body.texts or body.rows or [])
-    return n_rows * max(n_columns, len(model.classes)) <= LITTLE
+    return n_rows * max(DEARER * n_columns, len(model.classes)) <= LITTLE
+
+
+def require_few_cells(n_rows: int, n_columns: int) -> None:
+    """Refuse rows that would take too much memory as a table."""
+    if n_rows * n_columns > MOST_CELLS:
+        told = (
+            f"{n_rows:,} rows of {n_columns:,} columns are too much at once: send {MOST_CELLS // n_columns:,}"
+        )
+        raise RefusedError(413, f"{told} rows at most.")
 
 
 def predicted(model: ServedModel, body: PredictBody, limits: Limits) -> dict[str, Any]:
@@ -129,7 +142,11 @@ def _given(
             413,
             f"{len(given):,} {wanted} at once are too many: send at most {limits.batch:,} in one request.",
         )
-    return given if model.text is not None else model.table.taken(rows or [])
+    if model.text is not None:
+        return given
+    if not model.table.sparse:
+        require_few_cells(len(given), len(model.table.names))
+    return model.table.taken(rows or [])
 
 
 def _said(model: ServedModel, raw: Any) -> Predictions:

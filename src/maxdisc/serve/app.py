@@ -20,7 +20,6 @@ from maxdisc.serve import answers
 from maxdisc.serve.bodies import ExplainBody, PredictBody, parsed, schema_of
 from maxdisc.serve.csv_rows import predicted_csv
 from maxdisc.serve.guard import FACTS, Guard
-from maxdisc.serve.reading import read_body
 from maxdisc.serve.refusals import RefusedError, answered, busy, one_line
 from maxdisc.serve.served import ServedModel
 from maxdisc.serve.service import Service
@@ -170,7 +169,7 @@ def _add_predictions(app: FastAPI, service: Service) -> None:
     async def predict(request: Request, model: ModelName = None) -> Response:
         """Classes of documents or rows, with their probabilities."""
         served = _asked(request, service, model)
-        body = await read_body(request, limits, "application/json")
+        body = await service.bodies.read(request, "application/json")
 
         def work(asked: PredictBody | None = None) -> tuple[Response, int, int]:
             said = answers.predicted(served, asked or parsed(PredictBody, body), limits)
@@ -197,7 +196,7 @@ def _add_predictions(app: FastAPI, service: Service) -> None:
     async def explain(request: Request, model: ModelName = None) -> Response:
         """Why a document or row is of one class rather than another: log-odds that add up."""
         served = _asked(request, service, model)
-        body = await read_body(request, limits, "application/json")
+        body = await service.bodies.read(request, "application/json")
         request.scope[FACTS]["rows"] = 1
         return await service.work.do(
             lambda: answered(answers.explained(served, parsed(ExplainBody, body), limits))
@@ -215,7 +214,7 @@ def _add_predictions(app: FastAPI, service: Service) -> None:
     async def predict_csv(request: Request, model: ModelName = None) -> Response:
         """A CSV file with the columns that the model takes; it comes back with what the model says."""
         served = _asked(request, service, model)
-        body = await read_body(request, limits, "text/csv")
+        body = await service.bodies.read(request, "text/csv")
         content, n_rows = await service.work.do(predicted_csv, served, body, limits)
         _count(request, service, served, n_rows, 0)
         return Response(content, media_type="text/csv; charset=utf-8")

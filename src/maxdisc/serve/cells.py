@@ -30,6 +30,7 @@ class Columns:
         self.names = taker.features
         # Rows without names of columns are sparse: what is not there is zero.
         self.sparse = not self.names
+        self._told_apart = taker.fitted.schema is not None
         known = self.names or [str(name) for name in taker.fitted.names]
         self.place = {name: at for at, name in enumerate(known)}
         self._known = known
@@ -44,7 +45,9 @@ class Columns:
         for row, cells in enumerate(rows):
             if not cells.keys() <= self.place.keys():
                 self._refuse_unknown(row, cells)
-        return self._matrix(rows) if self.sparse else self._table(rows)
+        if not self.sparse:
+            return self._table(rows)
+        return self._objects(rows) if self._told_apart else self._matrix(rows)
 
     def _refuse_unknown(self, row: int, cells: dict[str, Any]) -> None:
         unknown = [name for name in cells if name not in self.place]
@@ -63,6 +66,16 @@ class Columns:
         return table_of(
             columns, {name for name, kind in zip(self.names, self.kinds, strict=True) if kind == "category"}
         )
+
+    def _objects(self, rows: list[dict[str, Any]]) -> Any:
+        """Columns that have no names, but are told apart."""
+        out = np.full((len(rows), len(self._known)), None, dtype=object)
+        for row, cells in enumerate(rows):
+            for name, value in cells.items():
+                if value is not None:
+                    at = self.place[name]
+                    out[row, at] = _READERS[self.kinds[at]](value, row, name)
+        return out
 
     def _matrix(self, rows: list[dict[str, Any]]) -> Any:
         out = sp.lil_array((len(rows), len(self._known)), dtype=np.float64)

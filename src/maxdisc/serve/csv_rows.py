@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from maxdisc.loaded import Predictions
-from maxdisc.serve.answers import novelty_of
+from maxdisc.serve.answers import novelty_of, require_few_cells
 from maxdisc.serve.limits import Limits
 from maxdisc.serve.refusals import RefusedError
 from maxdisc.serve.served import ServedModel
@@ -16,6 +16,8 @@ from maxdisc.sources.delimited import open_delimited
 from maxdisc.sources.streams import StreamOfBytes
 from maxdisc.threads import limited_threads
 
+#: So many columns that the model does not take are carried along; each costs kilobytes, however empty.
+MORE_COLUMNS = 1000
 PREDICTED = ("label", "probability", "runner_up", "runner_up_probability")
 
 
@@ -38,6 +40,12 @@ def predicted_csv(model: ServedModel, body: bytes, limits: Limits) -> tuple[byte
 
 def _written(model: ServedModel, body: bytes, limits: Limits) -> tuple[bytes, int]:
     opened = open_delimited(StreamOfBytes(body, "the CSV"))
+    most = len(model.columns) + MORE_COLUMNS
+    if len(opened.names) > most:
+        told = (
+            f"the CSV has {len(opened.names):,} columns: send those that the model takes, {most:,} at most."
+        )
+        raise RefusedError(413, told)
     _require_columns(model, opened.names)
     names = _once(opened.names)
     has_novelty = model.classifier._learnt.novelty is not None
@@ -48,6 +56,7 @@ def _written(model: ServedModel, body: bytes, limits: Limits) -> tuple[bytes, in
         n_rows += len(batch)
         if n_rows > limits.batch:
             raise RefusedError(413, f"the CSV has more than {limits.batch:,} rows: send it in parts.")
+        require_few_cells(n_rows, len(names))
         said = _said(model, batch)
         columns: list[Any] = [[cell or "" for cell in batch.strings(name)] for name in names]
         for which in (said.first, said.second):
@@ -87,18 +96,22 @@ def _require_columns(model: ServedModel, names: list[str]) -> None:
 def _once(names: list[str]) -> list[str]:
     """Names that are told apart; of equal ones the first keeps its own."""
     taken: set[str] = set()
-    return [_free(name, taken) for name in names]
+    reached: dict[str, int] = {}
+    return [_free(name, taken, reached) for name in names]
 
 
 def _beside(names: list[str], added: list[str]) -> list[str]:
     """Names of given columns that are not those of what is added."""
     taken = set(added) | {name for name in names if name not in added}
-    return [_free(f"given_{name}", taken) if name in added else name for name in names]
+    reached: dict[str, int] = {}
+    return [_free(f"given_{name}", taken, reached) if name in added else name for name in names]
 
 
-def _free(name: str, taken: set[str]) -> str:
-    free, k = name, 2
+def _free(name: str, taken: set[str], reached: dict[str, int]) -> str:
+    """A name that is not taken: the next of its numbers, so that many equal names are soon told apart."""
+    free, k = name, reached.get(name, 2)
     while free in taken:
         free, k = f"{name}_{k}", k + 1
+    reached[name] = k
     taken.add(free)
     return free

@@ -65,6 +65,7 @@ class Guard:
                 refusal = answered({"error": "a defect of this service; its log says where."}, 500)
                 await refusal(scope, receive, sending)
         finally:
+            self._service.bodies.give_back(scope)
             self._note(scope, status, time.perf_counter() - began, facts)
 
     async def _admitted(self, scope: Scope, receive: Receive, send: Send) -> None:

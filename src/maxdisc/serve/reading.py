@@ -3,28 +3,68 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from starlette.requests import ClientDisconnect, Request
+from starlette.types import Scope
 
 from maxdisc.serve.limits import Limits
-from maxdisc.serve.refusals import RefusedError
+from maxdisc.serve.refusals import RefusedError, busy
 
 # So much of a body that is too large is still taken, so that whoever sends it can hear why it is refused.
 _DRAINED = 4
+#: All bodies that are there at once have room for so many of the largest.
+BODIES = 16
+# Where a request keeps how many bytes it holds.
+_HELD = "maxdisc.held"
 
 
-async def read_body(request: Request, limits: Limits, wanted: str) -> bytes:
-    """All of a body.
+class Bodies:
+    """Reads bodies, as long as those of all requests together are not too large.
 
     Parameters
     ----------
-    request : Request
-        Whose.
     limits : Limits
         On bytes and seconds.
-    wanted : str
-        The media type that it must have.
+
+    Examples
+    --------
+    >>> from maxdisc.serve.limits import Limits
+    >>> from maxdisc.serve.reading import Bodies
+    >>> Bodies(Limits()).held
+    0
     """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        #: Bytes of the requests that are not answered yet.
+        self.held = 0
+
+    async def read(self, request: Request, wanted: str) -> bytes:
+        """All of a body.
+
+        Parameters
+        ----------
+        request : Request
+            Whose; what it holds is given back by :meth:`give_back`.
+        wanted : str
+            The media type that it must have.
+        """
+        return await _read(request, self._limits, wanted, self._hold)
+
+    def give_back(self, scope: Scope) -> None:
+        """This request is answered."""
+        self.held -= scope.pop(_HELD, 0)
+
+    def _hold(self, scope: Scope, n_bytes: int) -> None:
+        scope[_HELD] = scope.get(_HELD, 0) + n_bytes
+        self.held += n_bytes
+        if self.held > BODIES * self._limits.bytes:
+            refusal = busy("the bodies of other requests are too large: ask again in a moment.")
+            raise RefusedError(refusal.status, refusal.told, {**refusal.headers, "Connection": "close"})
+
+
+async def _read(request: Request, limits: Limits, wanted: str, hold: Callable[[Scope, int], None]) -> bytes:
     _require_type(request, wanted)
     parts: list[bytes] = []
     n_bytes = 0
@@ -35,6 +75,7 @@ async def read_body(request: Request, limits: Limits, wanted: str) -> bytes:
                 n_bytes += len(part)
                 _require_small(n_bytes, limits, _DRAINED)
                 if n_bytes <= limits.bytes:
+                    hold(request.scope, len(part))
                     parts.append(part)
                 else:
                     parts.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -61,7 +62,12 @@ class ServedModel(Taker):
         return cls(taker.estimator, taker.fitted, taker.text, name, file).warmed()
 
     def warmed(self) -> ServedModel:
-        """Do once what the first request would have to wait for."""
+        """Do once what the first request would have to wait for; an empty row may be none that it takes."""
+        with contextlib.suppress(ValueError):
+            self._warm_up()
+        return self
+
+    def _warm_up(self) -> None:
         if self.text is not None:
             for documents in ([""], ["warm up"] * 32, [_WARM]):
                 said = self.said(documents)
@@ -70,7 +76,6 @@ class ServedModel(Taker):
             said = self.said(self.table.taken([{}]))
         if self.classifier._learnt.novelty is not None:
             self.novelty(said)
-        return self
 
     @property
     def kind(self) -> str:

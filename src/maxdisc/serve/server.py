@@ -111,6 +111,8 @@ class PatientProtocol(H11Protocol):
     def connection_made(self, transport: Any) -> None:
         """Wait for a request, or refuse to."""
         super().connection_made(transport)
+        # Whatever is not taken at once is waited for no longer than all else.
+        transport.set_write_buffer_limits(high=0)
         self._deadline: asyncio.TimerHandle | None = None
         self._stuck: asyncio.TimerHandle | None = None
         if len(self.connections) > self.limits.connections:

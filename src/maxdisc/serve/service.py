@@ -12,6 +12,7 @@ from pathlib import Path
 from maxdisc.serve.limits import Limits
 from maxdisc.serve.logs import Log
 from maxdisc.serve.metrics import Metrics
+from maxdisc.serve.reading import Bodies
 from maxdisc.serve.shelf import Shelf
 from maxdisc.serve.work import Workshop
 
@@ -56,6 +57,7 @@ class Service:
         self.log, self.metrics = log or Log(), Metrics()
         self.shelf = Shelf(paths, self.log, self.metrics)
         self.work = Workshop(self.limits, self.metrics)
+        self.bodies = Bodies(self.limits)
         self.own_names_only, self.closing = own_names_only, False
         #: Why it could not begin.
         self.failed: Exception | None = None

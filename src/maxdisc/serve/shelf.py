@@ -100,7 +100,7 @@ class Shelf:
         place.mark = mark
         try:
             return ServedModel.read(name, place.path)
-        except (ValueError, OSError, MemoryError) as error:
+        except Exception as error:  # whatever it is, the old model goes on, and so do later reloads
             self._log.say("reload failed", model=name, error=str(error), serving=self._still(place))
             return None
 

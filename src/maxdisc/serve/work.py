@@ -59,6 +59,11 @@ class Workshop:
         except TimeoutError:
             raise busy("this is being computed: ask again in a moment.", self._limits.seconds) from None
 
+    @property
+    def busy(self) -> bool:
+        """Whether threads still work, be it for nobody: they cannot be stopped."""
+        return self._pending > 0 or any(not job.done() for job in self._jobs.values())
+
     def forget(self, key: Any) -> None:
         """Nobody will ask for this job again."""
         self._jobs.pop(key, None)
@@ -69,7 +74,9 @@ class Workshop:
             if not done.cancelled():
                 done.exception()  # seen, even if nobody waits
 
-        if not loop.is_closed():
+        if loop.is_closed():
+            settle()
+        else:
             loop.call_soon_threadsafe(settle)
 
     def close(self) -> None:
