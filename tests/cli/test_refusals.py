@@ -264,3 +264,28 @@ def test_evaluate_needs_labels_it_knows(run, files, tmp_path):
 )
 def test_wrong_usage(run, arguments, says):
     assert_refused(run(*arguments), says)
+
+
+def test_a_folder_without_labels_is_told_how_to_have_some(run, tmp_path):
+    folder = tmp_path / "flat"
+    folder.mkdir()
+    for i in range(4):
+        (folder / f"{i}.txt").write_text("some words here")
+    done = run("fit", folder, "-o", tmp_path / "m")
+    assert_refused(done, "tells no labels: put its files into a folder for each label.")
+
+
+def test_columns_that_are_not_there_can_be_added_empty(run, files, tmp_path):
+    lines = (files / "iris.csv").read_text().splitlines()
+    names = lines[0].split(",")
+    at = names.index("petal_w")
+    cut = "\n".join(",".join(c for i, c in enumerate(line.split(",")) if i != at) for line in lines)
+    done = run("predict", files / "iris.maxdisc", write(tmp_path, cut))
+    assert_refused(done, "has no 'petal_w'")
+    assert "add what is missing, with empty cells" in done.err
+
+
+def test_another_file_is_meant_only_if_its_name_is_alike_without_the_ending(run, tmp_path):
+    (tmp_path / "one.csv").write_text("a,y\n1,p\n")
+    done = run("fit", tmp_path / "nofile.csv", "--label", "y", "-o", tmp_path / "m")
+    assert_refused(done, "nofile.csv does not exist.")

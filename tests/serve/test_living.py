@@ -290,9 +290,30 @@ def test_what_cannot_be_served_is_said_in_one_line(environment, models, argument
     command = [sys.executable, "-m", "maxdisc", "serve", *given]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
     assert done.returncode == 2
-    lines = [line for line in done.stderr.splitlines() if not line.startswith("{")]
+    lines = done.stderr.splitlines()
     assert len(lines) == 1
     assert told in lines[0].replace("\n", " ")
+
+
+def test_a_port_that_others_have_is_told(environment, models):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        command = [
+            sys.executable,
+            "-m",
+            "maxdisc",
+            "serve",
+            str(models / "text.maxdisc"),
+            "--port",
+            str(port),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"maxdisc: cannot listen on 127.0.0.1 port {port}: Address already in use: choose another port.\n"
+    )
 
 
 def test_without_the_extra_the_way_out_is_named(environment, models, tmp_path):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -200,7 +201,11 @@ class Unlabelled:
         if not self.count:
             return
         if self.count == n_rows:
-            raise BadInputError(f"no row of {name} has a label in column {self.column!r}.")
+            if Path(name).is_dir():
+                raise BadInputError(f"{name} tells no labels: put its files into a folder for each label.")
+            raise BadInputError(
+                f"no row of {name} has a label in column {self.column!r}: name another with --label."
+            )
         counted = f"{self.count:,} of {n_rows:,} rows of {name} have no label in column {self.column!r}"
         if self.stand_in is not None:
             speech.note(f"{counted}: learnt from without one")

@@ -106,10 +106,11 @@ class LoadedModel(Taker):
         shown = ", ".join(map(repr, missing[:3])) + (
             f" and {len(missing) - 3} more" if len(missing) > 3 else ""
         )
-        raise BadInputError(
-            f"{self.path.name} was fitted on other columns: {source} has no {shown}"
-            f"{nearest(missing[0], [name for name in names if name not in self.columns])}"
+        near = nearest(missing[0], [name for name in names if name not in self.columns])
+        advice = (
+            near if "did you mean" in near else ": add what is missing, with empty cells if nobody knows."
         )
+        raise BadInputError(f"{self.path.name} was fitted on other columns: {source} has no {shown}{advice}")
 
     def require_class(self, label: str) -> None:
         """Raise ``BadInputError`` for a label that the model does not know."""

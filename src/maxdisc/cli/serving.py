@@ -110,9 +110,12 @@ def serve(
             "say --no-token."
         )
     paths = _named(models)
+    from maxdisc.artifact import describe
     from maxdisc.serve import Limits, Service, run
     from maxdisc.serve.logs import Log
 
+    for path in paths.values():
+        describe(path)  # what is no model file is told before anyone can ask
     limits = Limits(max_bytes, max_batch, max_seconds, max_queue, workers, max_connections)
     log = Log(requests=not quiet)
     service = Service(paths, limits, token, log, reload, alone and token is None and not no_token)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import signal
 import socket
@@ -72,7 +73,9 @@ def _listening(host: str, port: int) -> socket.socket:
         listener.bind((host, port))
     except OSError as error:
         listener.close()
-        raise ValueError(f"cannot listen on {host} port {port}: {error.strerror or error}.") from None
+        advice = ": choose another port" if error.errno == errno.EADDRINUSE else ""
+        told = f"cannot listen on {host} port {port}: {error.strerror or error}{advice}."
+        raise ValueError(told) from None
     return listener
 
 

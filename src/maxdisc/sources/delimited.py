@@ -6,6 +6,7 @@ import codecs
 import csv
 import io
 import re
+import threading
 from collections.abc import Collection, Iterator
 
 import pyarrow as pa
@@ -16,6 +17,8 @@ from maxdisc.sources.places import SourceError
 from maxdisc.sources.streams import BATCH_BYTES, Stream, decoded
 
 _SHOWN = 40
+# So long the end of a damaged file is waited for; large ones are not read ahead to their end.
+_PATIENCE = 0.5
 # Names in quotes may go on over lines, but not for ever.
 _QUOTED_NAMES = 2**20
 _OPENS, _TAB_OPENS = re.compile(rb'(?:^|[,;|\t])"'), re.compile(rb'(?:^|\t)"')
@@ -91,15 +94,32 @@ def _delimiter(header: bytes) -> str:
     return "," if b"," in header or not others else max(others, key=header.count).decode()
 
 
+class _Reads:
+    """What pyarrow's thread reads from; tells when it has come to the end."""
+
+    closed = False
+
+    def __init__(self, file: io.BufferedReader) -> None:
+        self._file = file
+        self.ended = threading.Event()
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._file.read(size)
+        if not data:
+            self.ended.set()
+        return data
+
+
 def _tables(stream: Stream, names: list[str], wanted: list[int], delimiter: str) -> Iterator[pa.Table]:
     if not stream.bytes.peek(1):
         return
     # Columns are called by position, as names may come twice.
     positions = [str(i) for i in range(len(names))]
+    reads = _Reads(stream.bytes)
     with stream.trouble():
         try:
             reader = pyarrow.csv.open_csv(
-                pa.PythonFile(stream.bytes, mode="r"),
+                pa.PythonFile(reads, mode="r"),
                 # One thread, so that a ragged row has a number.
                 read_options=pyarrow.csv.ReadOptions(
                     column_names=positions, block_size=BATCH_BYTES, use_threads=False
@@ -118,6 +138,8 @@ def _tables(stream: Stream, names: list[str], wanted: list[int], delimiter: str)
             for batch in reader:
                 yield pa.Table.from_batches([batch]).rename_columns([names[i] for i in wanted])
         except pa.ArrowInvalid as error:
+            # Its thread reads ahead: if Python ends meanwhile, the process is aborted.
+            reads.ended.wait(_PATIENCE)
             raise _explained(stream.name, str(error)) from None
 
 

@@ -124,9 +124,10 @@ def _in_folder(path: Path, asked: str | None) -> list[Place]:
 
 def _alternative(path: Path) -> str:
     parent = path.parent
-    names = [p.name for p in parent.iterdir()] if parent.is_dir() else []
-    close = difflib.get_close_matches(path.name, names, n=1, cutoff=0.7)
-    return f": did you mean {parent / close[0]}?" if close else "."
+    # Without endings, which are alike in files that are not.
+    names = {p.stem: p.name for p in parent.iterdir()} if parent.is_dir() else {}
+    close = difflib.get_close_matches(path.stem, names, n=1, cutoff=0.7)
+    return f": did you mean {parent / names[close[0]]}?" if close else "."
 
 
 def format_of_name(path: Path) -> str | None:
