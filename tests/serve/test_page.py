@@ -589,6 +589,16 @@ def test_every_view_is_for_everyone(visit, model):
         visit.page.set_viewport_size({"width": 1200, "height": 900})
 
 
+def test_a_text_stays_when_another_model_is_looked_at(visit):
+    visit.open(model="topics").classify(TEXT)
+    said = visit.find("#answer").inner_text()
+    visit.find("#models").select_option("trees")
+    expect(visit.find("#row-part")).to_be_visible()
+    visit.find("#models").select_option("topics")
+    expect(visit.find("#text")).to_have_value(TEXT)
+    expect(visit.find("#answer")).to_have_text(said)
+
+
 def test_motion_can_be_refused(visit):
     visit.open().classify("rocket moon")
     part = visit.find("#bars .part").first

@@ -284,7 +284,6 @@ export function classifyView() {
       model = given;
       isText = model.kind === "text";
       all = false;
-      words.value = "";
       find("ask-title").textContent = isText ? "Text" : "A row";
       for (const id of ["text-part", "open-text", "own-words"]) find(id).hidden = !isText;
       find("row-part").hidden = isText;
@@ -295,6 +294,8 @@ export function classifyView() {
       const unnamed = model.kind === "vectors";
       const columns = isText ? [] : model.columns || [];
       row.show(columns, { unnamed });
+      // A text that is there, or was typed meanwhile, is for this model too.
+      if (isText && !isEmpty()) return classify();
       if (isText || !(unnamed || row.wide())) return;
       const ranked = await features({}).catch(() => []);
       if (model !== given || !row.isEmpty()) return;
