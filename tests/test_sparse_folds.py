@@ -262,10 +262,10 @@ class TestElementaryFunctions:
         x = np.r_[self.x, -self.x[self.x < 0.999], 1e-18]
         np.testing.assert_allclose(self.of(elementary.log1p, x), np.log1p(x), rtol=1e-15)
 
-    def test_exp(self):
-        x = -np.r_[0.0, 10.0 ** np.linspace(-20, 1.93, 1000)].astype(np.float32)
-        np.testing.assert_allclose(self.of(elementary.exp, x), np.exp(x.astype(float)), rtol=2e-7)
-        far = self.of(elementary.exp, np.array([-1e30, -np.inf]))
+    def test_exp2(self):
+        x = -np.r_[0.0, 10.0 ** np.linspace(-20, 2.09, 1000)].astype(np.float32)
+        np.testing.assert_allclose(self.of(elementary.exp2, x), np.exp2(x.astype(float)), rtol=2e-7)
+        far = self.of(elementary.exp2, np.array([-1e30, -np.inf]))
         assert ((far >= 0) & (far < 1e-37)).all()
 
 
@@ -288,4 +288,4 @@ def test_odds_beyond_single_precision_are_counted_and_lost_as_far_as_numbers_go(
         assert loss >= 2 * np.log(2)
     # A loss far below the last digit of 1 is still one.
     swept = [task() for task in sweep_tasks(X[:1], np.array([1]), np.ones(1), np.arange(1), model)]
-    np.testing.assert_allclose(swept[0].loss[0], np.exp(-30.0), rtol=1e-6)
+    np.testing.assert_allclose(swept[0].loss[0], np.exp(-30.0), rtol=3e-6)

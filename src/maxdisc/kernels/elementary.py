@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from maxdisc.kernels.compiling import inlined
+from maxdisc.kernels.compiling import contracted, inlined
 
 
 @inlined
@@ -37,20 +37,18 @@ def log1p(x: Any) -> Any:
     return log(w) - ((w - 1.0) - x) / w
 
 
-@inlined
-def exp(x: Any) -> Any:
-    """Exponential of a number that is not positive, in single precision; it vectorises. Level from -87."""
-    x = max(np.float32(x), np.float32(-87.0))
+@contracted
+def exp2(x: Any) -> Any:
+    """Two to a power that is not positive, in single precision, to 1e-7; it vectorises. Level from -125."""
+    x = max(np.float32(x), np.float32(-125.0))
     # Adding 1.5 * 2^23 leaves the nearest integer in the last bits.
-    shifted = x * np.float32(1.44269504) + np.float32(12582912.0)
-    k = shifted - np.float32(12582912.0)
-    # Log 2 in two parts, of which the first has few bits: what k takes of it is exact.
-    r = x - k * np.float32(0.693359375) + k * np.float32(2.12194440e-4)
-    # The polynomial of Cephes; |r| is at most half of log 2.
-    p = np.float32(1.9875691500e-4) * r + np.float32(1.3981999507e-3)
-    p = p * r + np.float32(8.3334519073e-3)
-    p = p * r + np.float32(4.1665795894e-2)
-    p = p * r + np.float32(1.6666665459e-1)
-    p = p * r + np.float32(5.0000001201e-1)
-    p = p * (r * r) + r + np.float32(1.0)
+    shifted = x + np.float32(12582912.0)
+    r = x - (shifted - np.float32(12582912.0))
+    # The polynomial of Cephes; |r| is at most a half.
+    p = np.float32(1.535336188319500e-4) * r + np.float32(1.339887440266574e-3)
+    p = p * r + np.float32(9.618437357674640e-3)
+    p = p * r + np.float32(5.550332471162809e-2)
+    p = p * r + np.float32(2.402264791363012e-1)
+    p = p * r + np.float32(6.931472028550421e-1)
+    p = p * r + np.float32(1.0)
     return p * np.int32((np.float32(shifted).view(np.int32) + 127) << 23).view(np.float32)
