@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from maxdisc import MaxDiscClassifier, decision, sparse_folds
 from maxdisc.decision import ranked_decision
-from maxdisc.divergences import js_gm
-from maxdisc.families import FAMILIES
+from maxdisc.divergences import FeatureRanking, js_gm
+from maxdisc.families import FAMILIES, Poisson
 from maxdisc.kernels import elementary
 from maxdisc.kernels.compiling import kernel
 from maxdisc.rows import ALWAYS_TRAINING, LEFT_OUT, ArrayRows, FixedFolds, HashFolds
@@ -78,6 +78,26 @@ def test_paths_are_those_of_the_general_way(problem, smoothing, chosen):
     # Without smoothing, how far the mean of a class is from its limit may be a matter of rounding.
     rtol = 1e-6 if smoothing.amount else 1e-4
     np.testing.assert_allclose(path.log_loss, expected.log_loss, rtol=rtol, atol=1e-9)
+
+
+def test_a_path_may_have_more_sizes_than_fit_beside_a_place_in_32_bits():
+    X, codes = sparse_data("poisson", 80, 3, 400, 0)
+    X.data *= 1 + np.random.default_rng(0).random(X.nnz)
+    rows, plans, sizes = ArrayRows(X, codes, 3), [HashFolds(2)], np.arange(1, 401)
+    (path,) = SparseFoldModels(rows, Poisson(), None, plans).paths(sizes, [Smoothing(0.1)])
+    general = FoldModels.of(rows, Poisson(), js_gm, None, plans).path(sizes, Smoothing(0.1))
+    np.testing.assert_array_equal(path.accuracy, general.accuracy)
+    np.testing.assert_allclose(path.log_loss, general.log_loss, rtol=1e-6, atol=1e-9)
+
+
+@given(st.lists(st.sampled_from([0.0, 1.0, 2.5]), min_size=1, max_size=30), st.data())
+def test_a_bucket_is_the_first_size_that_has_the_feature(scores, data):
+    sizes = np.unique(data.draw(st.lists(st.integers(1, len(scores)), min_size=1)))
+    bucket = sparse_folds._buckets(np.array(scores), sizes)
+    order = FeatureRanking.of(np.array(scores)).order
+    for j, b in enumerate(bucket):
+        rank = int(np.flatnonzero(order == j)[0])
+        assert [b <= i for i in range(len(sizes))] == [rank < size for size in sizes]
 
 
 @given(problems())

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maxdisc.threads import Work, in_turn, limited_threads, n_threads
+from maxdisc.threads import Work, in_threads, in_turn, limited_threads, n_threads
 
 
 @settings(max_examples=40, deadline=None)
@@ -67,3 +67,57 @@ def test_a_failure_ends_the_work_and_is_told(where):
     with limited_threads(2), pytest.raises(OSError, match="no more"):
         in_turn([lambda seat, n=n: task(n, seat) for n in range(100)], most=1)
     assert len(started) < 100
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.booleans(), min_size=1, max_size=30), st.integers(1, 4))
+def test_of_several_failures_that_of_the_first_item_is_told(fails, n_jobs):
+    def work(i):
+        time.sleep(0.0002 * (i % 3))
+        if fails[i]:
+            raise OSError(i)
+        return i
+
+    with limited_threads(n_jobs):
+        if not any(fails):
+            assert in_threads(work, range(len(fails))) == list(range(len(fails)))
+            return
+        with pytest.raises(OSError, match=f"^{fails.index(True)}$"):
+            in_threads(work, range(len(fails)))
+
+
+def test_the_thread_that_asks_works_too_and_no_more_than_allowed_do():
+    seen = set()
+
+    def work(_):
+        seen.add(threading.get_ident())
+        time.sleep(0.002)
+
+    with limited_threads(3):
+        in_threads(work, range(30))
+    assert threading.get_ident() in seen
+    assert len(seen) == 3
+
+
+def test_without_further_threads_the_one_there_is_does_it_all(monkeypatch):
+    def refuse(_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with limited_threads(4):
+        assert in_threads(str, range(5)) == ["0", "1", "2", "3", "4"]
+
+
+def test_an_interrupt_ends_the_work_and_no_thread_is_left():
+    before, done = threading.active_count(), []
+
+    def work(i):
+        if threading.current_thread() is threading.main_thread() and len(done) > 3:
+            raise KeyboardInterrupt
+        time.sleep(0.001)
+        done.append(i)
+
+    with limited_threads(3), pytest.raises(KeyboardInterrupt):
+        in_threads(work, range(1000))
+    assert len(done) < 1000
+    assert threading.active_count() == before

@@ -347,11 +347,11 @@ class FeatureRanking:
         """Sort by score; scores that differ by rounding alone (in the last 16 of 52 bits) are equal."""
         unsolved = np.flatnonzero(np.zeros(0) if solved is None else ~solved)
         moved = np.flatnonzero(np.zeros(0) if adjusted is None else adjusted)
-        return cls(scores, _best_first(scores), unsolved, moved)
+        return cls(scores, best_first(scores), unsolved, moved)
 
 
-def _best_first(scores: Floats) -> Integers:
-    """Columns by falling score, equal ones by rising number.
+def best_first(scores: Floats) -> Integers:
+    """Columns by falling score, equal ones by rising number, shape (D,).
 
     The bits of a number that is not negative sort as the number does. Those that count and a column's number
     fit into one integer, and plain integers sort many times faster than anything that must keep an order.

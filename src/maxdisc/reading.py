@@ -122,7 +122,7 @@ def names_of(estimator: BaseEstimator) -> npt.NDArray[np.generic] | None:
 
 def _checked_weights(X: Any, labels: npt.NDArray[np.generic], sample_weight: Any) -> Floats:
     """The weights of rows; raise ``ValueError`` for labels that are none, and for weights that do not do."""
-    if labels.dtype.kind not in "US":  # words are labels, and many of them take long to look at
+    if labels.dtype.kind not in "USiub":  # words and whole numbers are labels, and take long to look at
         check_classification_targets(labels)
     weights: Floats = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if not weights.any():

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from maxdisc.counting import class_moments
 from maxdisc.decision import CELLS_AT_A_TIME, unknown_decision, worth_compiling
-from maxdisc.divergences import Divergence, FeatureRanking, js_gm, require_finite
+from maxdisc.divergences import Divergence, best_first, js_gm, require_finite
 from maxdisc.families import Family
 from maxdisc.held_out import HeldOut, content_hashes, sampled
 from maxdisc.matrices import Floats, Integers, Matrix, blocks, is_sparse, on_lines
@@ -29,6 +29,8 @@ _Result = TypeVar("_Result")
 
 #: The class sums that are kept at once, for several folds, take at most so many bytes.
 CELLS_AT_ONCE = 2**29
+#: A table of parameters of more bytes is made only for each thread.
+SMALL_TABLE = 2**26
 
 
 def suits(rows: ArrayRows, family: Family, divergence: Divergence) -> bool:
@@ -216,8 +218,10 @@ class SparseFoldModels:
         task: Callable[[_Trial, Smoothing, Floats], Work[_Result]],
         pairs: Sequence[tuple[Smoothing, _Trial]],
     ) -> list[_Result]:
-        """Make the models of pairs, in as many tables as there are threads, and try them on their rows."""
-        while len(self._spare) < min(n_threads(), len(pairs)):
+        """Make the models of pairs, in a table for each thread or one more, and try them on their rows."""
+        # One more than there are threads, if it is small: none waits while the last rows of one are swept.
+        small = 8 * self._most_placed * self.rows.n_classes <= SMALL_TABLE
+        while len(self._spare) < min(n_threads() + small, len(pairs)):
             self._spare.append(on_lines(self._most_placed, self.rows.n_classes))
 
         def begun(pair: tuple[Smoothing, _Trial], seat: int) -> Work[_Result]:
@@ -295,26 +299,22 @@ class _Group:
         np.cumsum(ends, out=ends)
         classes, sums = np.empty(ends[-1], dtype=np.int32), np.empty((count, ends[-1]))
         pooled, nonzero = np.empty((count, n_features)), np.empty((2, count, n_features))
-        whole, spread = np.zeros((1, n_classes, n_features)), np.empty((2, n_features))
+        whole, spread = np.empty((1, n_classes, n_features)), np.empty((2, n_features))
         stored = (columns.indptr, columns.indices, columns.data, slots, shift, trained, n_classes)
         into = (ends, classes, sums, pooled, nonzero, whole[0], spread)
         in_threads(lambda r: fold_cells(*stored, r.start, r.stop, *into), ranges)
-        cells = [
-            _Cells(
-                ends,
-                classes,
-                sums[f],
-                _places(nonzero[1, f] > 0),
-                # All classes together are all that smoothing looks at.
-                ClassMoments(
-                    trained[folds != f].sum(keepdims=True), pooled[f, None, None], nonzero=nonzero[0, f]
-                ),
-            )
-            for f in range(count)
-        ]
+
+        def cells(f: int) -> _Cells:
+            # All classes together are all that smoothing looks at. Features that only rows held out have say
+            # nothing.
+            weight = trained[folds != f].sum(keepdims=True)
+            together = ClassMoments(weight, pooled[f, None, None], nonzero=nonzero[0, f])
+            place = _places((nonzero[1, f] > 0) & (nonzero[0, f] > 0))
+            return _Cells(ends, classes, sums[f], place, together)
+
         weight = np.bincount(models.rows.labels, trained, n_classes).astype(np.float64)
         every = ClassMoments(weight, whole, None, None, spread[0], float(trained @ trained), spread[1])
-        return _Counted(cells, every)
+        return _Counted(in_threads(cells, range(count)), every)
 
 
 def _places(occurs: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
@@ -388,9 +388,10 @@ class _Trial:
             kept, count = sampled(hashes, count, most)
             rows, hashes = rows[kept], hashes[kept]
 
+        tables = model.tables
+
         def told(some: Integers) -> Floats:
             out = np.empty((len(some), self.models.rows.n_classes, len(edges)))
-            tables = (model.natural, model.place, model.bucket, model.baseline)
             band_rows(X.indptr, X.indices, X.data, some, *tables, out)
             return out
 
@@ -411,8 +412,8 @@ class _Trial:
         bucket = held.bands.astype(np.int32)
         baseline = [np.bincount(bucket, b, n_bands + 1)[:n_bands] for b in decision.baseline]
         out, natural = np.empty((len(held), 2, n_bands)), np.ascontiguousarray(decision.weights[0].T)
-        tables = (natural, every.astype(np.int32), bucket, np.stack(baseline, axis=1))
-        band_rows(X.indptr, X.indices, X.data, held.rows, *tables, out)
+        model = Bucketed(natural, every.astype(np.int32), bucket, np.stack(baseline, axis=1), np.zeros(2))
+        band_rows(X.indptr, X.indices, X.data, held.rows, *model.tables, out)
         return out
 
     def kept(self, sizes: Integers, smoothing: Smoothing, table: Floats) -> Work[Integers]:
@@ -454,7 +455,7 @@ class _Trial:
 
 def _by_columns(X: Matrix) -> Matrix:
     """A CSR matrix as CSC, in threads over ranges of rows; cells of a column stay in the order of rows."""
-    from maxdisc.kernels.cells import count_columns, move_to_columns
+    from maxdisc.kernels.cells import column_ends, count_columns, move_to_columns
 
     if X.nnz < CELLS_AT_A_TIME:
         return sp.csc_array(X)
@@ -465,9 +466,8 @@ def _by_columns(X: Matrix) -> Matrix:
     in_threads(
         lambda i: count_columns(X.indices, X.indptr[firsts[i]], X.indptr[firsts[i + 1]], counts[i]), ranges
     )
-    indptr = np.r_[0, np.cumsum(counts.sum(axis=0))].astype(X.indptr.dtype)
-    # Where the cells of each range begin within each column: behind those of the ranges before it.
-    ends = indptr[:-1] + np.cumsum(counts, axis=0) - counts
+    indptr, ends = np.empty(X.shape[1] + 1, dtype=X.indptr.dtype), np.empty_like(counts)
+    column_ends(counts, indptr, ends)
     rows, values = np.empty(X.nnz, dtype=X.indices.dtype), np.empty(X.nnz)
     given = (X.indptr, X.indices, X.data)
     in_threads(lambda i: move_to_columns(*given, firsts[i], firsts[i + 1], ends[i], rows, values), ranges)
@@ -476,8 +476,9 @@ def _by_columns(X: Matrix) -> Matrix:
 
 def _buckets(scores: Floats, sizes: Integers) -> npt.NDArray[np.int32]:
     """For each feature the position in ``sizes`` of the first size that includes it."""
+    from maxdisc.kernels.tables import deal
+
     require_finite(scores)
-    order = FeatureRanking.of(scores).order
-    bucket = np.full(len(scores), len(sizes), dtype=np.int32)
-    bucket[order[: sizes[-1]]] = np.repeat(np.arange(len(sizes), dtype=np.int32), np.diff(sizes, prepend=0))
+    bucket = np.empty(len(scores), dtype=np.int32)
+    deal(best_first(scores), sizes, bucket)
     return bucket

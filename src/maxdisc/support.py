@@ -11,6 +11,9 @@ from scipy.special import expit
 
 from maxdisc.matrices import Booleans, Floats, Matrix, blocks, column_name, is_sparse
 
+#: So many numbers of double precision fit into the caches of one core.
+NEAR_CELLS = 2**14
+
 
 @dataclass(frozen=True)
 class Support:
@@ -117,12 +120,14 @@ class Support:
 
     def _spans(self, values: npt.NDArray[np.generic], may_miss: bool) -> bool:
         """Whether the least and the largest value, and so all, lie in the range; NaN does where it may be."""
-        if values.size == 0:
-            return True
         least, largest = (np.fmin, np.fmax) if may_miss else (np.minimum, np.maximum)
+        ends: list[float] = []
         with np.errstate(invalid="ignore"):
-            ends = least.reduce(values, axis=None), largest.reduce(values, axis=None)
-        return all(self._holds(float(end)) or (may_miss and end != end) for end in ends)
+            # So few at a time that they are still near the processor when they are read again.
+            for some in blocks(len(values), values.size // max(len(values), 1), NEAR_CELLS):
+                if values[some].size:
+                    ends += [float(end.reduce(values[some], axis=None)) for end in (least, largest)]
+        return all(self._holds(end) or (may_miss and end != end) for end in ends)
 
     def _holds(self, value: float) -> bool:
         """Whether one value, which is not NaN, lies in the range."""

@@ -134,6 +134,20 @@ class Bucketed:
     baseline: Floats
     log_prior: Floats
 
+    @property
+    def tables(self) -> tuple[Floats, npt.NDArray[Any], int, Floats]:
+        """What the kernels take: of each feature, its bucket and its place are one number, soon looked up.
+
+        Without a place is what no training row has, or only rows without weight: it belongs to no bucket.
+        """
+        n_buckets = len(self.baseline)
+        few = len(self.natural) < 2**24 and n_buckets < 2**8
+        kind, shift = ("u4", 24) if few else ("u8", 48)
+        spots: npt.NDArray[Any] = np.where(self.place < 0, n_buckets, self.bucket).astype(kind)
+        spots <<= shift
+        spots |= np.maximum(self.place, 0).astype(kind)
+        return self.natural, spots, shift, self.baseline
+
 
 def ranges_of_cells(X: Matrix, rows: Integers) -> list[Integers]:
     """Some rows of a CSR matrix, in order, a part at a time, each with about as many stored cells.
@@ -152,10 +166,12 @@ def sweep_tasks(
     """The compiled sweep over some rows of a CSR matrix in parts, for threads: add up what they return."""
     from maxdisc.kernels.sweeping import sweep_rows
 
+    tables = model.tables
+
     def sweep_part(some: Integers) -> Sweep:
         correct, loss = np.zeros(len(model.baseline)), np.zeros(len(model.baseline))
-        tables = (model.natural, model.place, model.bucket, model.baseline, model.log_prior)
-        sweep_rows(X.indptr, X.indices, X.data, some, labels, weights, *tables, correct, loss)
+        given = (X.indptr, X.indices, X.data, some, labels, weights, *tables, model.log_prior)
+        sweep_rows(*given, correct, loss)
         held = weights[some]
         return Sweep(correct, loss, float(held.sum()), float(held @ held))
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections import Counter, deque
+import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 Item = TypeVar("Item")
@@ -82,10 +83,12 @@ def in_threads(
     threads = min(n_threads(), len(items), most or len(items))
     if threads < 2:
         return [function(item) for item in items]
-    # What threads start themselves is bound by the same limit.
-    contexts = [copy_context() for _ in items]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(lambda context, item: context.run(function, item), contexts, items))
+
+    def task(item: Item, _: int) -> Work[Result]:
+        result = function(item)
+        return Work([], lambda _: result)
+
+    return _Turns([partial(task, item) for item in items], threads).taken(threads)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,51 +118,98 @@ def in_turn(tasks: Sequence[Callable[[int], Work[Result]]], most: int) -> list[R
     """
     if n_threads() < 2:
         return [work.together([part() for part in work.parts]) for work in (task(0) for task in tasks)]
-    with ThreadPoolExecutor(n_threads()) as pool:
-        try:
-            return _seated(pool, tasks, most)
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+    return _Turns(tasks, most).taken(n_threads())
 
 
-def _seated(pool: Executor, tasks: Sequence[Callable[[int], Work[Result]]], most: int) -> list[Result]:
-    free, waiting = list(range(most)), list(enumerate(tasks))[::-1]
-    # By what runs: the number of a task, that of a part of its work (-1: the task itself), and their seat.
-    running: dict[Future[Any], tuple[int, int, int]] = {}
-    works: dict[int, Work[Result]] = {}
-    parts: dict[int, list[Any]] = {}
-    # The same for parts that nobody has begun.
-    ready: deque[tuple[int, int, int]] = deque()
-    unfinished: Counter[int] = Counter()
+@dataclass(frozen=True)
+class _Job:
+    """A task, or (if it has a part) a part of the work that one left, to be done on its seat."""
 
-    def start(function: Callable[..., Any], at: tuple[int, int, int], *given: int) -> None:
+    number: int
+    part: int | None
+    seat: int
+    call: Callable[[], Any]
+
+
+class _Turns(Generic[Result]):
+    """Tasks and parts for threads that take them one after the other, without anyone who deals them out."""
+
+    def __init__(self, tasks: Sequence[Callable[[int], Work[Result]]], most: int) -> None:
+        self._tasks, self._free = deque(enumerate(tasks)), list(range(most))
+        self._works: list[Work[Result] | None] = [None] * len(tasks)
+        self._parts: list[list[Any]] = [[] for _ in tasks]
+        self._unfinished = [0] * len(tasks)
+        self._ready: deque[_Job] = deque()
+        self._running = 0
+        self._failures: dict[int, BaseException] = {}
+        self._changed = threading.Condition()
+
+    def taken(self, n_threads: int) -> list[Result]:
+        """What the work of each task comes to, done by so many threads, this one among them.
+
+        Of several failures that of the first task is raised: tasks are begun in their order, so whether it
+        has failed does not depend on the others.
+        """
         # What threads start themselves is bound by the same limit.
-        running[pool.submit(copy_context().run, function, *given)] = at
+        others = [
+            threading.Thread(target=copy_context().run, args=(self._take,)) for _ in range(n_threads - 1)
+        ]
+        started = []
+        try:
+            for thread in others:
+                thread.start()
+                started.append(thread)
+        except RuntimeError:  # no more threads are to be had: this one does it
+            pass
+        self._take()
+        for thread in started:
+            thread.join()
+        if self._failures:
+            raise self._failures[min(self._failures)]
+        return [work.together(parts) for work, parts in zip(self._works, self._parts, strict=True) if work]
 
-    while waiting or ready or running:
-        # One more than there are threads, so that none waits for this one; and no more than that, as a task
-        # that has got a seat goes before the parts of others, or in the end it would be alone.
-        while len(running) <= n_threads():
-            if waiting and free:
-                number, task = waiting.pop()
-                seat = free.pop()
-                start(task, (number, -1, seat), seat)
-            elif ready:
-                number, i, seat = ready.popleft()
-                start(works[number].parts[i], (number, i, seat))
+    def _take(self) -> None:
+        number = -1
+        try:
+            while (job := self._next()) is not None:
+                number = job.number
+                self._done(job, job.call())
+                number = -1
+        except BaseException as error:
+            with self._changed:
+                self._failures.setdefault(number, error)
+                self._changed.notify_all()
+
+    def _next(self) -> _Job | None:
+        with self._changed:
+            while True:
+                if self._failures:
+                    return None
+                # A task goes before the parts of others, or in the end it would be alone.
+                if self._tasks and self._free:
+                    (number, task), seat = self._tasks.popleft(), self._free.pop()
+                    job = _Job(number, None, seat, partial(task, seat))
+                elif self._ready:
+                    job = self._ready.popleft()
+                elif self._running:
+                    self._changed.wait()
+                    continue
+                else:
+                    return None
+                self._running += 1
+                return job
+
+    def _done(self, job: _Job, result: Any) -> None:
+        number, seat = job.number, job.seat
+        with self._changed:
+            self._running -= 1
+            if job.part is None:
+                self._works[number], count = result, len(result.parts)
+                self._parts[number], self._unfinished[number] = [None] * count, count
+                self._ready.extend(_Job(number, i, seat, part) for i, part in enumerate(result.parts))
             else:
-                break
-        for future in wait(running, return_when=FIRST_COMPLETED).done:
-            number, i, seat = running.pop(future)
-            if i < 0:
-                work = works[number] = future.result()
-                unfinished[number] = len(work.parts)
-                parts[number] = [None] * len(work.parts)
-                ready.extend((number, k, seat) for k in range(len(work.parts)))
-            else:
-                parts[number][i] = future.result()
-                unfinished[number] -= 1
-            if not unfinished[number]:
-                free.append(seat)
-    return [works[i].together(parts[i]) for i in range(len(tasks))]
+                self._parts[number][job.part] = result
+                self._unfinished[number] -= 1
+            if not self._unfinished[number]:
+                self._free.append(seat)
+            self._changed.notify_all()

@@ -17,6 +17,23 @@ def count_columns(columns: Any, start: int, stop: int, counts: Any) -> None:
 
 
 @kernel
+def column_ends(counts: Any, indptr: Any, ends: Any) -> None:
+    """Where columns begin, from how often each occurs in some ranges of rows, ``counts`` (R, D).
+
+    In ``indptr`` (D + 1,) for all ranges together, in ``ends`` (R, D) for the cells of each of them, which go
+    behind those of the ranges before it.
+    """
+    n_ranges, n_columns = counts.shape
+    at = 0
+    indptr[0] = 0
+    for j in range(n_columns):
+        for r in range(n_ranges):
+            ends[r, j] = at
+            at += counts[r, j]
+        indptr[j + 1] = at
+
+
+@kernel
 def move_to_columns(
     indptr: Any, columns: Any, data: Any, start: int, stop: int, ends: Any, rows: Any, values: Any
 ) -> None:
@@ -71,12 +88,14 @@ def fold_cells(
     :func:`count_classes` says. Their classes are the same for all folds; their sums are ``sums[f]``, some of
     them 0. Besides, for each fold and column: the sum over all classes, and the weight of the cells that are
     not zero in ``nonzero[0]``; in ``nonzero[1]`` that of the rows held out. And of all rows together: class
-    sums ``whole`` (C, D), which must be zeros, and in ``spread`` (2, D) the weight of the cells that are not
-    zero and their weighted squares.
+    sums ``whole`` (C, D), and in ``spread`` (2, D) the weight of the cells that are not zero and their
+    weighted squares.
     """
     n_folds, width = np.uint64(pooled.shape[0]), np.uint64(1) << np.uint64(shift)
     class_of, fold_of = np.uint32(shift), np.uint32(width - np.uint64(1))
     summed, stored, others = np.zeros(n_classes * width), np.empty(width), np.empty(width)
+    rest = np.empty(width)
+    whole[:, start:stop] = 0.0
     seen, found = np.full(n_classes, -1, dtype=np.int64), np.empty(n_classes + 1, dtype=np.int32)
     for j in range(np.uint64(start), np.uint64(stop)):
         n_found, squares = np.uint64(0), 0.0
@@ -102,13 +121,14 @@ def fold_cells(
             behind = summed[first + n_folds]
             for g in range(n_folds):
                 last = n_folds - np.uint64(1) - g
-                sums[last, at] = behind
+                rest[last] = behind
                 behind += summed[first + last]
             before = 0.0
             whole[c, j] = behind
             for f in range(n_folds):
-                sums[f, at] += before
-                others[f] += sums[f, at]
+                other = rest[f] + before
+                sums[f, at] = other
+                others[f] += other
                 before += summed[first + f]
             for f in range(width):
                 summed[first + f] = 0.0

@@ -21,10 +21,11 @@ BITS = 1.0 / np.log(2.0)
 
 
 @inlined
-def _fetch(columns: Any, begin: Any, end: Any, parameters: Any, place: Any, width: Any) -> None:
+def _fetch(columns: Any, begin: Any, end: Any, parameters: Any, spots: Any, shift: Any, width: Any) -> None:
     """Ask for the parameters of some cells of a CSR matrix."""
     for p in range(begin, end):
-        prefetch_range(parameters, np.uint64(max(place[np.uint32(columns[p])], 0)) * width, width)
+        place = np.uint64(spots[np.uint32(columns[p])]) & ((np.uint64(1) << shift) - np.uint64(1))
+        prefetch_range(parameters, place * width, width)
 
 
 @inlined
@@ -34,19 +35,21 @@ def _gather(
     data: Any,
     row: Any,
     parameters: Any,
-    place: Any,
-    bucket: Any,
+    spots: Any,
+    shift: Any,
     width: Any,
     cells: Any,
 ) -> None:
-    """The evidence of a row of a CSR matrix for all classes, bucket by bucket, in ``cells`` (G x C)."""
+    """The evidence of a row of a CSR matrix for all classes, bucket by bucket, in ``cells`` (G x C).
+
+    ``spots`` says of each feature where its parameters are, and from bit ``shift`` on in which bucket it is.
+    """
     cells[:] = 0.0
     for p in range(np.uint64(indptr[row]), np.uint64(indptr[row + 1])):
-        j = np.uint32(columns[p])
-        into, source = np.uint64(np.uint32(bucket[j])) * width, place[j]
-        # Without a place is what only rows without weight have.
-        if into < cells.size and source >= 0:
-            value, start = data[p], np.uint64(source) * width
+        spot = np.uint64(spots[np.uint32(columns[p])])
+        into = (spot >> shift) * width
+        if into < cells.size:
+            value, start = data[p], (spot & ((np.uint64(1) << shift) - np.uint64(1))) * width
             for c in range(width):
                 cells[into + c] += value * parameters[start + c]
 
@@ -80,8 +83,8 @@ def sweep_rows(
     codes: Any,
     weights: Any,
     natural: Any,
-    place: Any,
-    bucket: Any,
+    spots: Any,
+    shift: Any,
     baseline: Any,
     log_prior: Any,
     correct: Any,
@@ -97,7 +100,7 @@ def sweep_rows(
     padded = (n_buckets + LANES - 1) // LANES * LANES
     gathered, score = np.zeros((padded, n_classes)), np.empty(n_classes)
     cells, parameters = gathered.reshape(padded * n_classes), natural.reshape(natural.size)
-    cells, width = cells[: n_buckets * n_classes], np.uint64(n_classes)
+    cells, width, shift = cells[: n_buckets * n_classes], np.uint64(n_classes), np.uint64(shift)
     # Of each class, all sizes together: what sizes do side by side need not wait for another. Rounding keeps
     # signs, so single precision counts the same rows.
     odds = np.empty((n_classes, padded), dtype=np.float32)
@@ -106,13 +109,14 @@ def sweep_rows(
     for e in range(held.size):
         row = held[e]
         if e == 0:
-            _fetch(columns, np.uint64(indptr[row]), np.uint64(indptr[row + 1]), parameters, place, width)
+            begin, end = np.uint64(indptr[row]), np.uint64(indptr[row + 1])
+            _fetch(columns, begin, end, parameters, spots, shift, width)
         truth, weight = codes[row], weights[row]
         if log_prior[truth] == -np.inf:
             for b in range(n_buckets):
                 loss[b] += weight * NEVER
             continue
-        _gather(indptr, columns, data, row, parameters, place, bucket, width, cells)
+        _gather(indptr, columns, data, row, parameters, spots, shift, width, cells)
         score[:] = log_prior
         for b in range(n_buckets):
             here, less = gathered[b], baseline[b]
@@ -139,7 +143,7 @@ def sweep_rows(
         others[:] = 0.0
         for c in range(n_classes):
             until = min(begin + stride, end)
-            _fetch(columns, begin, until, parameters, place, width)
+            _fetch(columns, begin, until, parameters, spots, shift, width)
             begin = until
             if c != truth:
                 for b in range(padded):
@@ -158,8 +162,8 @@ def band_rows(
     data: Any,
     held: Any,
     natural: Any,
-    place: Any,
-    bucket: Any,
+    spots: Any,
+    shift: Any,
     baseline: Any,
     out: Any,
 ) -> None:
@@ -167,11 +171,12 @@ def band_rows(
     n_buckets, n_classes = baseline.shape
     gathered = np.empty((n_buckets, n_classes))
     cells, parameters = gathered.reshape(n_buckets * n_classes), natural.reshape(natural.size)
-    width = np.uint64(n_classes)
+    width, shift = np.uint64(n_classes), np.uint64(shift)
     for i in range(len(held)):
         row = held[i]
-        _fetch(columns, np.uint64(indptr[row]), np.uint64(indptr[row + 1]), parameters, place, width)
-        _gather(indptr, columns, data, row, parameters, place, bucket, width, cells)
+        begin, end = np.uint64(indptr[row]), np.uint64(indptr[row + 1])
+        _fetch(columns, begin, end, parameters, spots, shift, width)
+        _gather(indptr, columns, data, row, parameters, spots, shift, width, cells)
         for b in range(n_buckets):
             for c in range(n_classes):
                 out[i, c, b] = gathered[b, c] - baseline[b, c]

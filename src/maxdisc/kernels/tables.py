@@ -447,6 +447,16 @@ def _spread(waiting: Any, shares: Any, out: Any) -> None:
 
 
 @kernel
+def deal(order: Any, sizes: Any, bucket: Any) -> None:
+    """For each feature the position in ``sizes`` of the first that includes it; their number if none does."""
+    b = 0
+    for i in range(order.size):
+        while b < sizes.size and i >= sizes[b]:
+            b += 1
+        bucket[np.uint64(order[i])] = b
+
+
+@kernel
 def bucket_totals(log_partition: Any, bucket: Any, out: Any) -> None:
     """Sums of the log normalisers over the features of each bucket, shape (G, C)."""
     out[:] = 0.0
