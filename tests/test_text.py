@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import sqlite3
 import subprocess
 import sys
 import tracemalloc
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, reduce
 from operator import add
 
@@ -493,3 +495,42 @@ def test_spans_are_where_the_terms_are(document, ngram_range, pattern, lowercase
             cut = document[start:end]
             # The lower case of a letter may depend on its neighbours, as that of Σ does.
             assert term == cut or term.upper() == cut.lower().upper()
+
+
+class TestTermsAreSpelledWhenAsked:
+    @pytest.fixture
+    def fitted(self):
+        vectorizer = TermFrequencyVectorizer(min_df=2)
+        return vectorizer, vectorizer.fit_transform(["one two", "two three", "three four"])
+
+    def test_not_before(self, fitted):
+        vectorizer, X = fitted
+        assert "_terms" not in vars(vectorizer)
+        assert X.shape == (3, 2)
+        assert vectorizer.terms_.tolist() == ["three", "two"]
+        assert vectorizer.vocabulary_ == {"three": 0, "two": 1}
+
+    def test_a_copy_has_them(self, fitted):
+        vectorizer, X = fitted
+        for copied in (pickle.loads(pickle.dumps(vectorizer)), copy.deepcopy(vectorizer)):
+            assert copied.terms_.tolist() == ["three", "two"]
+            assert (copied.transform(["one two", "two three", "three four"]) != X).nnz == 0
+
+    def test_not_those_of_an_earlier_fit(self, fitted):
+        vectorizer, _ = fitted
+        assert len(vectorizer.terms_) == len(vectorizer.vocabulary_) == 2
+        vectorizer.fit(["five six", "six five"])
+        assert vectorizer.vocabulary_ == {"five": 0, "six": 1}
+        assert vectorizer.get_feature_names_out().tolist() == ["five", "six"]
+
+    def test_there_are_none_before_fit(self):
+        assert not hasattr(TermFrequencyVectorizer(), "terms_")
+
+    def test_by_several_threads_at_once(self):
+        texts = [f"word{i} word{i + 1}" for i in range(3000)]
+        for _ in range(5):
+            vectorizer = TermFrequencyVectorizer().fit(texts)
+            with ThreadPoolExecutor(4) as pool:
+                found = list(pool.map(lambda _, v=vectorizer: v.terms_.tolist(), range(8)))
+            assert all(terms == found[0] for terms in found)
+            assert len(found[0]) == 3001

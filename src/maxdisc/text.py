@@ -73,7 +73,6 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
     be do is not or to
     """
 
-    terms_: npt.NDArray[np.object_]
     mean_length_: float
 
     def __init__(
@@ -199,7 +198,8 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
             order = order[self._kept(terms.n_documents[order], terms.n_times[order], documents.number)]
             columns = np.full(len(terms.n_times), -1)
             columns[order] = np.arange(len(order))
-            self._settle(terms.strings(order))
+            self._found = terms, order
+            self._forget("_terms", "_vocabulary")
         found = int(terms.n_times[columns >= 0].sum())
         self.mean_length_ = found / documents.number if documents.number else 0.0
         return counts, columns
@@ -228,7 +228,38 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
 
     def _settle(self, terms: list[str]) -> None:
         self.terms_ = np.array(terms, dtype=object)
-        self.__dict__.pop("_vocabulary", None)
+
+    def _forget(self, *names: str) -> None:
+        for name in names:
+            self.__dict__.pop(name, None)
+
+    @property
+    def terms_(self) -> npt.NDArray[np.object_]:
+        """The terms, by column."""
+        # Looked at in this order, as another thread may do the same: what is found is forgotten last.
+        found = self.__dict__.get("_found")
+        if "_terms" not in self.__dict__:
+            if found is None:
+                raise AttributeError("terms_: there are none before fit.")
+            # Only now: a model needs no words, and to spell them all takes a tenth of the time to count them.
+            terms, order = found
+            self._settle(terms.strings(order))
+        return self._terms
+
+    @terms_.setter
+    def terms_(self, terms: npt.NDArray[np.object_]) -> None:
+        self._terms = terms
+        self._forget("_found", "_vocabulary")
+
+    @property
+    def _n_terms(self) -> int:
+        found = self.__dict__.get("_found")
+        return len(self._terms) if found is None else len(found[1])
+
+    def __getstate__(self) -> dict[str, Any]:
+        if "_found" in self.__dict__:
+            _ = self.terms_
+        return dict(super().__getstate__())
 
     # ------------------------------------------------------------------ parameters
 
@@ -354,7 +385,7 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
 
     def _scaled(self, counts: list[Counts], columns: Integers) -> Matrix:
         dtype = np.int64 if self.scale is None else np.float64
-        X = stacked(counts, columns, len(self.terms_), dtype)
+        X = stacked(counts, columns, self._n_terms, dtype)
         if self.scale is None:
             return X
         return scaled_counts(X, self.scale, self.mean_length_)

@@ -58,14 +58,19 @@ def _mixed(state: Any, eight: Any) -> Any:
 
 
 @inlined
-def _hashed(words: Any, start: Any, size: Any, head: Any, seed: Any) -> Any:
-    """The hash of a term of ``size`` bytes, 8 of them at a step."""
-    state = _mixed(seed, head)
+def _hashed_tail(words: Any, start: Any, size: Any, state: Any) -> Any:
+    """The state of a hash when it has gone on with what is behind the head, 8 bytes at a step."""
     done = np.uint64(8)
     while done < size:
         state = _mixed(state, _head(words, start + done, size - done))
         done += np.uint64(8)
-    return state * FACTOR
+    return state
+
+
+@inlined
+def _hashed(words: Any, start: Any, size: Any, head: Any, seed: Any) -> Any:
+    """The hash of a term of ``size`` bytes."""
+    return _hashed_tail(words, start, size, _mixed(seed, head)) * FACTOR
 
 
 @inlined
@@ -82,6 +87,14 @@ def _same_tail(words: Any, start: Any, others: Any, at: Any, size: Any) -> Any:
             return False
         done += np.uint64(8)
     return True
+
+
+@inlined
+def _is_long(words: Any, start: Any, size: Any, ends: Any, pool: Any, term: Any) -> Any:
+    """Whether a word of at least 8 bytes is the known term whose head it has."""
+    at = np.uint64(ends[term])
+    same_size = np.uint64(ends[term + ONE]) - at == size
+    return same_size and _same_tail(words, np.uint64(start), pool, at, size)
 
 
 @inlined
@@ -120,18 +133,17 @@ def _number(
             return np.uint64(n_terms)
         term = entry & NUMBER
         # A head of less than 8 bytes, which ends in a zero, is the whole term.
-        if entry & TAG == tag and usage[term, HEAD] == head:
-            at = np.uint64(ends[term])
-            if size < np.uint64(8) or (
-                np.uint64(ends[term + ONE]) - at == size and _same_tail(words, start, pool, at, size)
-            ):
-                return term
+        same_head = entry & TAG == tag and usage[term, HEAD] == head
+        if same_head and (size < np.uint64(8) or _is_long(words, start, size, ends, pool, term)):
+            return term
         slot = (slot + ONE) & mask
 
 
 @inlined
-def _look_up_short(
+def _look_up(
     slots: Any,
+    ends: Any,
+    pool: Any,
     usage: Any,
     words: Any,
     begins: Any,
@@ -140,23 +152,43 @@ def _look_up_short(
     seed: Any,
     heads: Any,
     found: Any,
+    long: Any,
 ) -> None:
-    """Numbers of the words of less than 8 bytes that stand in the first slot they can; EMPTY for others."""
-    mask = np.uint64(slots.size - 1)
+    """Numbers of the words that stand in the first slot they can; EMPTY for others."""
+    mask, n_long = np.uint64(slots.size - 1), np.uint64(0)
     flat = usage.reshape(usage.size)
     for i in range(n_words):
         start, size = np.uint64(begins[i]), np.uint64(sizes[i])
         heads[i] = _head(words, start, size)
-        found[i] = _hashed(words, start, min(size, np.uint64(8)), heads[i], seed)
+        found[i] = _mixed(seed, heads[i])
+        long[n_long] = i
+        n_long += np.uint64(size >= np.uint64(8))
+    for k in range(n_long):
+        at = np.uint64(long[k])
+        found[at] = _hashed_tail(words, np.uint64(begins[at]), np.uint64(sizes[at]), found[at])
+    for i in range(n_words):
+        found[i] *= FACTOR
         prefetch(slots, _slot(found[i], mask))
     for i in range(n_words):
         entry = slots[_slot(found[i], mask)]
         found[i] = entry & NUMBER if entry & TAG == found[i] & TAG else EMPTY
         prefetch(flat, np.uint64(4) * (entry & NUMBER))
+    for k in range(n_long):
+        maybe = found[np.uint64(long[k])]
+        prefetch(ends, maybe if maybe != EMPTY else np.uint64(0))
     for i in range(n_words):
         maybe = found[i] if found[i] != EMPTY else np.uint64(0)
-        right = (usage[maybe, HEAD] == heads[i]) & (found[i] != EMPTY) & (sizes[i] < 8)
+        right = (usage[maybe, HEAD] == heads[i]) & (found[i] != EMPTY)
         found[i] = maybe if right else EMPTY
+    # A head of less than 8 bytes, which ends in a zero, is the whole term; of others the rest is compared.
+    for k in range(n_long):
+        maybe = found[np.uint64(long[k])]
+        prefetch(pool, np.uint64(ends[maybe if maybe != EMPTY else np.uint64(0)]) >> np.uint64(3))
+    for k in range(n_long):
+        at = np.uint64(long[k])
+        maybe, size = found[at], np.uint64(sizes[at])
+        if maybe != EMPTY and not _is_long(words, begins[at], size, ends, pool, maybe):
+            found[at] = EMPTY
 
 
 @inlined
@@ -274,6 +306,7 @@ def count_documents(
     edges = np.empty(longest + 2, dtype=np.uint32)
     begins, sizes = np.empty(longest // 2 + 2, dtype=np.uint32), np.empty(longest // 2 + 2, dtype=np.uint32)
     heads, numbers = np.empty(longest // 2 + 2, dtype=np.uint64), np.empty(longest // 2 + 2, dtype=np.uint64)
+    long = np.empty(longest // 2 + 2, dtype=np.uint32)
     joined_words = np.zeros(longest // 8 + 2 if max_n > 1 else 0, dtype=np.uint64)
     joined, pool_bytes = joined_words.view(np.uint8), pool.view(np.uint8)
     beyond = is_word.size > 1
@@ -295,7 +328,8 @@ def count_documents(
         if beyond:
             _blank_what_ends_words(text, start, start + size, is_word, folded)
         n_words = _find_words(folded, size, edges, begins, sizes, np.uint32(shortest))
-        _look_up_short(slots, usage, folded_words, begins, sizes, n_words, seed, heads, numbers)
+        table = (slots, ends, pool, usage)
+        _look_up(*table, folded_words, begins, sizes, n_words, seed, heads, numbers, long)
         n_tokens = np.uint64(0)
         for i in range(n_words):
             begin, width, term = np.uint64(begins[i]), np.uint64(sizes[i]), numbers[i]
