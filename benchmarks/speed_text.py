@@ -90,9 +90,9 @@ def raw_text(run: Run) -> Row:
         here = {name: make() for name, (package, make) in informed.items() if find_spec(package)}
         ours = make_pipeline(TermFrequencyVectorizer(), MaxDiscClassifier(evidence="raw"))
         theirs = make_pipeline(CountVectorizer(), MultinomialNB())
-        seconds = run.best(
-            {"ours": lambda: ours.fit(texts, labels), PEER: lambda: theirs.fit(texts, labels), **here}
-        )
+        seconds = run.best({"ours": lambda: ours.fit(texts, labels), PEER: lambda: theirs.fit(texts, labels)})
+        # By themselves: some give memory back when they are done, which whoever comes next must get again.
+        seconds |= run.best(here)
     others = [Comparison(PEER, None, goal=at_least(7.0))]
     others += [Comparison(name, None, absent="" if name in here else "not installed") for name in informed]
     facts = {"documents": len(texts), "one thread by nature": [PEER, "Vowpal Wabbit, one pass"]}
