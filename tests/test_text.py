@@ -534,3 +534,32 @@ class TestTermsAreSpelledWhenAsked:
                 found = list(pool.map(lambda _, v=vectorizer: v.terms_.tolist(), range(8)))
             assert all(terms == found[0] for terms in found)
             assert len(found[0]) == 3001
+
+
+@given(
+    st.lists(st.integers(0, 70), min_size=1, max_size=8),
+    st.sampled_from([1, 2, 70, 511, 512, 513, 300_000]),
+    st.integers(0, 10**6),
+)
+def test_rows_are_arranged_by_column_however_long_and_wide(lengths, n_columns, seed):
+    from maxdisc.kernels.words import arrange
+
+    rng = np.random.default_rng(seed)
+    # Terms in no order; a third has no column, and no row has a term twice.
+    n_terms = max(2 * n_columns, 200)
+    column_of = np.full(n_terms, -1, dtype=np.int32)
+    column_of[rng.permutation(n_terms)[:n_columns]] = np.arange(n_columns)
+    rows = [rng.choice(n_terms, length, replace=False) for length in lengths]
+    indptr = np.r_[0, np.cumsum(lengths)]
+    indices = np.concatenate(rows).astype(np.int32)
+    counts = rng.integers(1, 2**31 - 1, len(indices)).astype(np.int32)
+    kept = column_of[indices] >= 0
+    before = np.r_[0, np.cumsum(kept)][indptr]
+    columns, found = np.empty(before[-1], dtype=np.int32), np.empty(before[-1])
+    arrange(indptr, indices, counts, column_of, n_columns, before, columns, found)
+    for r in range(len(lengths)):
+        some = np.arange(indptr[r], indptr[r + 1])
+        some = some[kept[some]]
+        some = some[np.argsort(column_of[indices[some]])]
+        np.testing.assert_array_equal(columns[before[r] : before[r + 1]], column_of[indices[some]])
+        np.testing.assert_array_equal(found[before[r] : before[r + 1]], counts[some])

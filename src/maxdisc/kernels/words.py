@@ -31,6 +31,8 @@ TAG = np.uint64(0xFFFFFFFF00000000)
 NUMBER = np.uint64(0x00000000FFFFFFFF)
 ONE = np.uint64(1)
 SPACE = np.uint8(32)
+#: Rows are sorted by so many bits of their columns at a time, and rows of so few cells by comparing them.
+DIGIT, FEW = np.uint64(9), np.uint64(24)
 
 # The columns of ``usage``.
 HEAD, IN_ROWS, TIMES, LATEST = range(4)
@@ -404,6 +406,35 @@ def rename(terms: Any, numbers: Any) -> None:
         terms[p] = numbers[np.uint32(terms[p])]
 
 
+@inlined
+def _insert(cells: Any, n: Any) -> None:
+    """Sort the first few numbers, each put before all those that are larger."""
+    for i in range(ONE, n):
+        cell, at = cells[i], np.uint64(i)
+        while at > 0 and cells[at - ONE] > cell:
+            cells[at] = cells[at - ONE]
+            at -= ONE
+        cells[at] = cell
+
+
+@inlined
+def _sort_by_digit(cells: Any, n: Any, shift: Any, stops: Any, out: Any) -> None:
+    """Put the first numbers in the order of their bits from ``shift`` on, else as they were, in ``out``."""
+    mask = np.uint64(stops.size - 1)
+    stops[:] = 0
+    for i in range(n):
+        stops[(cells[i] >> shift) & mask] += np.uint32(1)
+    before = np.uint32(0)
+    for digit in range(stops.size):
+        count = stops[digit]
+        stops[digit] = before
+        before += count
+    for i in range(n):
+        its = (cells[i] >> shift) & mask
+        out[np.uint64(stops[its])] = cells[i]
+        stops[its] += np.uint32(1)
+
+
 @kernel
 def arrange(
     indptr: Any,
@@ -417,36 +448,35 @@ def arrange(
 ) -> None:
     """Rows with their terms renamed to columns, in increasing order; terms whose column is -1 are left out.
 
-    Two counting sorts, by column and then by row, so that no row is ever sorted. ``out_indptr`` says where
-    the rows will be.
+    ``out_indptr`` says where the rows will be.
     """
-    stops = np.zeros(n_columns + 1, dtype=np.int32)
-    for p in range(indices.size):
-        column = column_of[np.uint32(indices[p])]
-        if column >= 0:
-            stops[np.uint32(column) + np.uint32(1)] += 1
-    for column in range(n_columns):
-        stops[column + 1] += stops[column]
-    # What stands before a column becomes, one by one, where it stops.
-    by_column = np.empty((out_columns.size, 2), dtype=np.int32)
+    longest, last = 0, np.uint64(max(n_columns - 1, 1))
     for r in range(indptr.size - 1):
+        longest = max(longest, indptr[r + 1] - indptr[r])
+    n_bits = np.uint64(0)
+    while last >> n_bits != 0:
+        n_bits += ONE
+    n_digits = (n_bits + DIGIT - ONE) // DIGIT
+    width = (n_bits + n_digits - ONE) // n_digits
+    # Column and count in one number; one more than there can be, as what is left out is written, too.
+    cells, spare = np.empty(longest + 1, dtype=np.uint64), np.empty(longest + 1, dtype=np.uint64)
+    stops = np.empty(1 << width, dtype=np.uint32)
+    for r in range(indptr.size - 1):
+        n = np.uint64(0)
         for p in range(np.uint64(indptr[r]), np.uint64(indptr[r + 1])):
             column = column_of[np.uint32(indices[p])]
-            if column >= 0:
-                at = np.uint32(stops[np.uint32(column)])
-                by_column[at, 0] = r
-                by_column[at, 1] = counts[p]
-                stops[np.uint32(column)] = at + 1
-    filled = out_indptr[:-1].astype(np.int32)
-    at = np.uint32(0)
-    for column in range(n_columns):
-        while at < stops[column]:
-            row = np.uint32(by_column[at, 0])
-            into = np.uint32(filled[row])
-            out_columns[into] = column
-            out_counts[into] = by_column[at, 1]
-            filled[row] = into + 1
-            at += np.uint32(1)
+            cells[n] = (np.uint64(np.uint32(column)) << np.uint64(32)) | np.uint64(np.uint32(counts[p]))
+            n += np.uint64(column >= 0)
+        if n <= FEW:
+            _insert(cells, n)
+        else:
+            for digit in range(n_digits):
+                _sort_by_digit(cells, n, np.uint64(32) + np.uint64(digit) * width, stops, spare)
+                cells, spare = spare, cells
+        into = np.uint64(out_indptr[r])
+        for i in range(n):
+            out_columns[into + i] = cells[i] >> np.uint64(32)
+            out_counts[into + i] = cells[i] & NUMBER
 
 
 @kernel
