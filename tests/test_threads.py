@@ -121,3 +121,23 @@ def test_an_interrupt_ends_the_work_and_no_thread_is_left():
         in_threads(work, range(1000))
     assert len(done) < 1000
     assert threading.active_count() == before
+
+
+def test_an_interrupt_while_others_are_waited_for_ends_them_too(monkeypatch):
+    before, done, join = threading.active_count(), [], threading.Thread.join
+    interrupts = iter([KeyboardInterrupt])
+
+    def interrupted(thread, *given):
+        if (error := next(interrupts, None)) is not None:
+            raise error
+        join(thread, *given)
+
+    def work(i):
+        if threading.current_thread() is not threading.main_thread():
+            time.sleep(0.05)
+        done.append(i)
+
+    monkeypatch.setattr(threading.Thread, "join", interrupted)
+    with limited_threads(2), pytest.raises(KeyboardInterrupt):
+        in_threads(work, range(50))
+    assert threading.active_count() == before

@@ -154,16 +154,21 @@ class _Turns(Generic[Result]):
         others = [
             threading.Thread(target=copy_context().run, args=(self._take,)) for _ in range(n_threads - 1)
         ]
-        started = []
+        started: list[threading.Thread] = []
         try:
             for thread in others:
-                thread.start()
+                try:
+                    thread.start()
+                except RuntimeError:  # no more threads are to be had: this one does it
+                    break
                 started.append(thread)
-        except RuntimeError:  # no more threads are to be had: this one does it
-            pass
-        self._take()
-        for thread in started:
-            thread.join()
+            self._take()
+            for thread in started:
+                thread.join()
+        except BaseException as error:  # an interrupt, which may come at any time
+            self._fail(-1, error)
+            for thread in started:
+                thread.join()
         if self._failures:
             raise self._failures[min(self._failures)]
         return [work.together(parts) for work, parts in zip(self._works, self._parts, strict=True) if work]
@@ -176,9 +181,13 @@ class _Turns(Generic[Result]):
                 self._done(job, job.call())
                 number = -1
         except BaseException as error:
-            with self._changed:
-                self._failures.setdefault(number, error)
-                self._changed.notify_all()
+            self._fail(number, error)
+
+    def _fail(self, number: int, error: BaseException) -> None:
+        """End the work: nothing more is begun."""
+        with self._changed:
+            self._failures.setdefault(number, error)
+            self._changed.notify_all()
 
     def _next(self) -> _Job | None:
         with self._changed:
