@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 try:
-    import onnx  # noqa: F401
+    import onnx  # noqa: F401  # only whether it is there
     import skl2onnx
 except ImportError as error:
     raise ImportError("maxdisc.adapters.onnx needs onnx and skl2onnx: pip install 'maxdisc[onnx]'") from error
