@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,17 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from maxdisc import kernels
 from maxdisc.matrices import Floats, Integers, Matrix, blocks, canonical, is_sparse, with_data
 from maxdisc.moments import ClassMoments, merged, ratio
+from maxdisc.switches import batch_size, is_compiled
 from maxdisc.threads import in_threads, n_threads
 
-#: From so many stored cells on, sums are compiled, ...
-MANY_CELLS = 2**16
-#: ... and from so many on, compiled code is worth loading.
-WORTH_LOADING = 2**24
-#: The same for the values of dense tables.
-MANY_VALUES, VALUES_WORTH_LOADING = 2**18, 2**26
+#: Sums are compiled from this many stored cells, or values of a dense table, on.
+MANY_CELLS, MANY_VALUES = 2**20, 2**22
 
 #: Powers cancel where the variance is less than this share of the mean square.
 CANCELS = 1e-4
@@ -231,8 +226,8 @@ def _cells_of(X: Matrix, members: Membership) -> tuple[Any, ...]:
 
 
 def are_worth_compiling(X: Matrix) -> bool:
-    """Whether the stored cells are enough for compiled code, which may have to be loaded first."""
-    return bool(X.nnz >= (MANY_CELLS if "numba" in sys.modules else WORTH_LOADING)) and kernels.works()
+    """Return whether a sparse matrix has enough stored cells for compiled code."""
+    return is_compiled(X.nnz, MANY_CELLS)
 
 
 def _shared_out(X: Matrix, members: Membership, coarser: int = 1) -> tuple[Integers, list[tuple[int, int]]]:
@@ -375,9 +370,8 @@ def _how_many(statistics: Statistics) -> int:
 
 def _is_worth_tiles(X: Matrix) -> bool:
     """Whether a dense table is large enough for compiled code, and lies in memory as that wants it."""
-    enough = MANY_VALUES if "numba" in sys.modules else VALUES_WORTH_LOADING
     plain = isinstance(X, np.ndarray) and X.dtype in (np.float32, np.float64) and X.flags.c_contiguous
-    return plain and X.size >= enough and kernels.works()
+    return plain and is_compiled(X.size, MANY_VALUES)
 
 
 def _centred_in_tiles(X: Matrix, members: Membership) -> tuple[Floats, Floats, Floats | None]:
@@ -390,7 +384,7 @@ def _centred_in_tiles(X: Matrix, members: Membership) -> tuple[Floats, Floats, F
     given = (X, members.rows, members.weights, starts)
     # As many tiles, all of one width, for each thread.
     threads = n_threads()
-    tiles = threads * -(-X.shape[1] // (threads * COLUMNS_AT_A_TIME))
+    tiles = threads * -(-X.shape[1] // (threads * batch_size(COLUMNS_AT_A_TIME)))
     edges = np.unique(np.linspace(0, X.shape[1], tiles + 1).astype(np.intp)).tolist()
     missing = in_threads(
         lambda tile: centred_sums(*given, *tile, cells, origin, sums[1]), list(pairwise(edges))

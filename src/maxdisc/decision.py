@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import pairwise
@@ -13,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from maxdisc import kernels
-from maxdisc.densities import LEAST_SPREAD, ClassDensities, class_prior, density_blocks
+from maxdisc.densities import LEAST_SPREAD, ClassDensities, class_prior, density_blocks, estimate
 from maxdisc.divergences import Divergence, FeatureRanking, checked_scores, js_gm, require_finite
 from maxdisc.families import (
     Bernoulli,
@@ -38,8 +36,9 @@ from maxdisc.matrices import (
     with_data,
 )
 from maxdisc.moments import ClassMoments
-from maxdisc.smoothing import LEAST, Smoothing
+from maxdisc.smoothing import LEAST, Smoothing, SmoothingByFeature
 from maxdisc.sweeping import Bucketed, Sweep, counted, sweep_tasks
+from maxdisc.switches import batch_size, is_compiled
 from maxdisc.threads import in_threads
 
 #: From a ranking by scores to another of the same features.
@@ -49,10 +48,10 @@ Reorder = Callable[[FeatureRanking], FeatureRanking]
 MANY_CELLS = 2**20
 # ... and so many are worked on by a thread at a time.
 CELLS_AT_A_TIME = 2**17
-# From so many stored cells on, sparse rows are scored by compiled code, ...
-MANY_STORED = 2**16
-# ... and from so many on, it is worth loading.
-STORED_WORTH_LOADING = 2**24
+# Sparse rows are scored by compiled code from this many stored cells on.
+MANY_STORED = 2**20
+# Sparse rows of at most this many cells, zeros included, are scored dense: slicing them would take longer.
+SMALL = 2**14
 # Rows with so many times fewer stored cells than there are features are scored by these features alone.
 LITTLE = 4
 # Natural parameters times this are those of a density a thousand times as broad.
@@ -258,8 +257,7 @@ class LinearDecision:
         """Whether compiled code knows the statistics and the numbers, and there are cells to load it for."""
         known = type(self.family) in (Poisson, Exponential, Geometric, Bernoulli, Gaussian)
         known &= X.dtype.kind in "fiub" and X.dtype.itemsize <= 8
-        enough = MANY_STORED if "numba" in sys.modules else STORED_WORTH_LOADING
-        return known and X.nnz >= enough and kernels.works()
+        return known and is_compiled(X.nnz, MANY_STORED)
 
     @cached_property
     def _is_plain_in_sparse(self) -> bool:
@@ -319,7 +317,7 @@ class LinearDecision:
         out = np.empty((X.shape[0], self.n_classes))
         given = (X.indptr, X.indices, X.data, place, self._by_feature)
         level = (self.baseline[:, ~apart].sum(axis=1), self.log_prior)
-        cuts = np.searchsorted(X.indptr, np.arange(0, X.nnz, CELLS_AT_A_TIME)[1:])
+        cuts = np.searchsorted(X.indptr, np.arange(0, X.nnz, batch_size(CELLS_AT_A_TIME))[1:])
         ranges = pairwise(np.unique([0, *cuts, X.shape[0]]).tolist())
         in_threads(lambda some: score_rows(*given, *level, *some, out), list(ranges))
         if apart.any():
@@ -369,12 +367,21 @@ class LinearDecision:
         kept = self.first(int(edges[-1]))
         out = np.empty((X.shape[0], self.n_classes, len(edges)))
         for rows in row_blocks(X.shape[0], kept, is_sparse(X)):
-            values, start = kept._kept(X[rows]), 0
-            for band, end in enumerate(edges.tolist()):
-                part = slice(start, end)
-                out[rows, :, band] = kept._evidence(values[:, part], part)
-                start = end
+            for band, evidence in enumerate(kept._by_piece(kept._kept(X[rows]), edges)):
+                out[rows, :, band] = evidence
         return out
+
+    def _by_piece(self, kept: Matrix, edges: Integers) -> Iterator[Floats]:
+        """The evidence (n, C) of the features from each edge to the next; ``kept`` holds them all."""
+        apart = self.apart(is_sparse(kept))
+        planes, missing = self._planes_of(kept, slice(None))
+        for start, end in pairwise([0, *edges.tolist()]):
+            part = slice(start, end)
+            if apart[part].any():
+                yield self._evidence(kept[:, part], part)
+            else:
+                some = [plane[:, part] for plane in planes]
+                yield self._product(some, None if missing is None else missing[:, part], part)
 
     def contributions(self, X: Matrix) -> Floats:
         """What each kept feature adds to each class's score, shape (N, C, K)."""
@@ -390,6 +397,8 @@ class LinearDecision:
         return np.where(missing[:, None], 0.0, out)
 
     def _kept(self, X: Matrix) -> Matrix:
+        if is_sparse(X) and X.shape[0] * X.shape[1] <= SMALL:
+            X = X.toarray()
         if is_sparse(X):
             return sp.csc_array(X)[:, self.columns].astype(np.float64, copy=False)
         return np.asarray(X)[:, self.columns].astype(np.float64, copy=False)
@@ -398,9 +407,9 @@ class LinearDecision:
         """Evidence of some of the kept features (``kept`` holds just those), shape (n, C)."""
         apart = self.apart(is_sparse(kept))[at]
         if not apart.any():
-            return self._product(kept, at)
+            return self._product(*self._planes_of(kept, at), at)
         at = np.arange(len(self.columns))[at]
-        out = self._product(kept[:, ~apart], at[~apart])
+        out = self._product(*self._planes_of(kept[:, ~apart], at[~apart]), at[~apart])
         if is_sparse(kept):
             return out + self._evidence(kept[:, apart].toarray(), at[apart])
         values = kept[:, apart]
@@ -408,16 +417,19 @@ class LinearDecision:
             out[:, c] += np.where(np.isnan(values), 0.0, self._direct(values, c, at[apart])).sum(axis=1)
         return out
 
-    def _product(self, kept: Matrix, at: slice | Integers) -> Floats:
+    def _planes_of(self, kept: Matrix, at: slice | Integers) -> tuple[Sequence[Matrix], Booleans | None]:
+        """Statistics of some of the kept features, and which cells are missing, if any are."""
+        if is_sparse(kept):
+            return self.family.statistics(kept), None
+        missing = np.isnan(kept)
+        planes = _planes(self.family, kept - self.origin[at], missing)
+        return planes, missing if missing.any() else None
+
+    def _product(self, planes: Sequence[Matrix], missing: Booleans | None, at: slice | Integers) -> Floats:
         """Evidence as one matrix product for each statistic."""
         weights, baseline = self.weights[:, :, at], self.baseline[:, at]
-        if is_sparse(kept):
-            missing, planes = None, self.family.statistics(kept)
-        else:
-            missing = np.isnan(kept)
-            planes = _planes(self.family, kept - self.origin[at], missing)
         out = sum(np.asarray(plane @ w.T) for w, plane in zip(weights, planes, strict=True))
-        if missing is not None and missing.any():
+        if missing is not None:
             return np.asarray(out - (~missing).astype(np.float64) @ baseline.T)
         return np.asarray(out - baseline.sum(axis=1))
 
@@ -482,6 +494,36 @@ def ranked_decision(
     return ranking, decision.best_first(ranking.order[:size])
 
 
+def ranked_decisions(
+    family: Family,
+    moments: ClassMoments,
+    smoothings: Sequence[Smoothing],
+    divergence: Divergence,
+    prior: Floats | None,
+    size: int,
+) -> list[tuple[FeatureRanking, LinearDecision]]:
+    """Return what :func:`ranked_decision` returns for each smoothing, from one estimate of all densities.
+
+    The features are repeated for every smoothing, so this pays only where there are few of them. Targets are
+    the features' own, and the divergence scores each feature by itself.
+    """
+    n = moments.n_features
+    repeated = moments.select(np.tile(np.arange(n), len(smoothings)))
+    amounts = SmoothingByFeature(np.repeat([float(s.amount) for s in smoothings], n))
+    densities = estimate(family, repeated, amounts, prior)
+    scores = checked_scores(divergence, densities)
+    solved = densities.solved.all(axis=0)
+    adjusted = np.asarray(densities.adjusted.any(axis=0) & densities.usable)
+    every = LinearDecision._blank(family, repeated, np.tile(np.arange(n), len(smoothings)), prior)
+    every._fill(slice(None), densities)
+    out = []
+    for start in range(0, len(scores), n):
+        part = slice(start, start + n)
+        ranking = FeatureRanking.of(scores[part], solved[part], adjusted[part])
+        out.append((ranking, every.best_first(start + ranking.order[:size])))
+    return out
+
+
 def scored_decision(
     family: Family,
     moments: ClassMoments,
@@ -514,11 +556,8 @@ def scored_decision(
 
 def worth_compiling(family: Family, n_classes: int, n_features: int) -> bool:
     """Whether there are kernels for this family, and enough cells to load them for."""
-    return (
-        type(family) in (Poisson, Exponential, Geometric, Bernoulli)
-        and n_classes * n_features >= MANY_CELLS
-        and kernels.works()
-    )
+    known = type(family) in (Poisson, Exponential, Geometric, Bernoulli)
+    return known and is_compiled(n_classes * n_features, MANY_CELLS)
 
 
 def _ranked_by_kernel(
@@ -618,9 +657,8 @@ def unknown_beside(decision: LinearDecision, moments: ClassMoments, smoothing: S
 
 def _are_many_gaussians(family: Family, moments: ClassMoments) -> bool:
     """Whether these are moments of Gaussians about their means, enough to compile their scores."""
-    enough = MANY_STORED if "numba" in sys.modules else MANY_CELLS
     centred = type(family) is Gaussian and moments.origin is not None and moments.nonzero is None
-    return centred and moments.sums[0].size >= enough and kernels.works()
+    return centred and is_compiled(moments.sums[0].size, MANY_CELLS)
 
 
 def _gaussian_scores(moments: ClassMoments, smoothing: Smoothing, prior: Floats | None) -> Floats:
@@ -690,12 +728,9 @@ def sweep(
         kept = decision._kept(X[some])
         scores = np.tile(decision.log_prior, (len(some), 1))
         correct, loss = np.empty(len(sizes)), np.empty(len(sizes))
-        start = 0
-        for s, size in enumerate(sizes):
-            part = slice(start, int(size))
-            scores = scores + decision._evidence(kept[:, part], part)
+        for s, evidence in enumerate(decision._by_piece(kept, sizes)):
+            scores = scores + evidence
             correct[s], loss[s] = counted(scores, labels[some], weights[some])
-            start = int(size)
         w = weights[some] if labels.ndim == 1 else weights[some] * labels[some].sum(axis=1)
         result = result + Sweep(correct, loss, float(w.sum()), float(w @ w))
     return result

@@ -198,7 +198,11 @@ def calibrate(
         return None
     losses = [0.0]
     if len(smoothings) > 1:
-        losses = [problem.loss() for problem in problems if problem is not None]
+        losses, found = [], None
+        for problem in problems:
+            assert problem is not None  # all have the same rows
+            found = problem.whole(found)
+            losses.append(found.loss)
         for _ in range(STEPS_FURTHER):
             last = tried[-1][0]
             if _least(losses) != len(losses) - 1 or last.amount == 0:
@@ -206,9 +210,10 @@ def calibrate(
             further = Smoothing(FURTHER * last.amount, last.target)
             (by_fold,) = models.held_out(edges, (further,), most, first)
             problem = _Bands.of(by_fold, edges, prior)
-            assert problem is not None  # the rows are the same
+            assert problem is not None
             tried.append((further, by_fold))
-            losses.append(problem.loss())
+            found = problem.whole(found)
+            losses.append(found.loss)
     smoothing, by_fold = tried[_least(losses)]
     del tried, problems
     if rest:
@@ -266,9 +271,9 @@ class _Bands:
         sample = replace(sample, evidence=bounded(sample.evidence))
         return cls(sample, folds[telling], edges, log_prior, best, telling)
 
-    def loss(self) -> float:
-        """The mean log-loss of all bands, weighed."""
-        return self._fitted(len(self.edges), None).loss
+    def whole(self, start: SharedWeights | None) -> SharedWeights:
+        """The weights of all bands."""
+        return self._fitted(len(self.edges), start)
 
     def path(self, smoothing: Smoothing, fixed: bool) -> tuple[SelectionPath, list[tuple[Floats, Floats]]]:
         """Log-loss and accuracy with the first 1, 2, ... bands, and the weights and biases of each."""

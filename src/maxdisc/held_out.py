@@ -174,16 +174,19 @@ class BandTrial:
         Of the training rows of a fold.
     most : int
         How many rows to sample, if there are more.
+    whole : bool
+        Whether all rows of a fold come at once; their hashes are then only needed to draw a sample.
     """
 
     decision: LinearDecision | MixedDecision
     most: int
+    whole: bool = False
 
     def swept(
         self, X: Matrix, labels: npt.NDArray[Any], weights: Floats, sizes: Integers, rows: Integers
     ) -> HeldOut:
         """The evidence of bands that end at ``sizes``."""
-        rows, codes, weights, hashes, seen = _drawn(X, labels, weights, rows, self.most)
+        rows, codes, weights, hashes, seen = _drawn(X, labels, weights, rows, self.most, self.whole)
         evidence = self.decision.by_bands(X[rows], sizes)
         return HeldOut(
             evidence, codes, weights, rows, hashes, self.most, seen, self._bands(X.shape[1], sizes)
@@ -299,14 +302,17 @@ class RowTrial:
 
 
 def _drawn(
-    X: Matrix, labels: npt.NDArray[Any], weights: Floats, rows: Integers, most: int
+    X: Matrix, labels: npt.NDArray[Any], weights: Floats, rows: Integers, most: int, whole: bool = False
 ) -> tuple[Integers, Integers, Floats, Hashes, int]:
     """Which of some rows are in the sample, their codes, weights and hashes, and how many there were."""
     codes, weights = labels[rows], weights[rows]
     if codes.ndim == 2:
         # A row that belongs to several classes counts for the one it belongs to most.
         weights, codes = weights * codes.max(axis=1), codes.argmax(axis=1)
-    hashes, seen = content_hashes(X, codes, rows), len(rows)
+    seen = len(rows)
+    if whole and seen <= most:
+        return rows, codes.astype(np.intp), weights, np.zeros(0, dtype=np.uint64), seen
+    hashes = content_hashes(X, codes, rows)
     if seen > most:
         kept, weights = sampled(hashes, weights, most)
         rows, codes, hashes = rows[kept], codes[kept], hashes[kept]

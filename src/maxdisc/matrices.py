@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from maxdisc.switches import batch_size
+
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.intp]
 Booleans: TypeAlias = npt.NDArray[np.bool_]
@@ -33,7 +35,7 @@ def blocks(length: int, width: int, cells: int = BLOCK_CELLS) -> Iterator[slice]
     >>> list(blocks(5, 10, cells=20))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
-    step = max(1, cells // max(1, width))
+    step = max(1, batch_size(cells) // max(1, width))
     for start in range(0, length, step):
         yield slice(start, min(start + step, length))
 

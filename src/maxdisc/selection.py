@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Literal, Protocol, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from maxdisc.columns import AnyFamily, AnyMoments
-from maxdisc.decision import LinearDecision
-from maxdisc.divergences import Divergence
+from maxdisc.decision import LinearDecision, Reorder, ranked_decisions
+from maxdisc.divergences import DIVERGENCES, Divergence, FeatureRanking
 from maxdisc.families import Family
 from maxdisc.held_out import BandTrial, HeldOut, RowSample, RowTrial, unknown_by_bands
 from maxdisc.matrices import Floats, Integers, is_sparse
 from maxdisc.mixed import MixedDecision, ranked_model
-from maxdisc.moments import added, exclusive_totals
+from maxdisc.moments import ClassMoments, added, exclusive_totals
 from maxdisc.partitions import PartitionedRows
 from maxdisc.products import ClassProducts
 from maxdisc.redundancy import Overlap, Redundancy
@@ -31,8 +31,10 @@ _Decision: TypeAlias = LinearDecision | MixedDecision
 
 # Held-out rows by which smoothings are compared: accuracies that differ by 1 % are then told apart.
 ENOUGH_ROWS = 2000
-# Up to so many, the sum of the other folds is added up anew each time, which takes the least memory.
+# With at most this many folds, leave-one-fold-out sums are recomputed instead of cached to save memory, ...
 MANY_FOLDS = 11
+# ... unless all of them together are at most this many numbers; so few also serve all smoothings at once.
+FEW_SUMS = 2**16
 # A sample of dense rows of more bytes is not drawn: every model is then tried on the rows themselves.
 LARGEST_SAMPLE = 2**28
 
@@ -283,8 +285,9 @@ class FoldModels:
         sample = self._sampled(most)
         if sample is not None:
             most = sample[0].X.shape[0]
+        whole = sample is None and isinstance(self.rows, ArrayRows)
         return [
-            self._swept(edges, s, chosen, lambda decision: BandTrial(decision, most), sample)
+            self._swept(edges, s, chosen, lambda decision: BandTrial(decision, most, whole), sample)
             for s in smoothings
         ]
 
@@ -298,8 +301,8 @@ class FoldModels:
             return None
         out: dict[int, Floats] = {}
         before = 0
-        for folds, parts in self._plans:
-            training_of = _training_of(parts)
+        for plan, folds in enumerate(self.plans):
+            training_of = self._training_of(plan)
             for fold in range(folds.count):
                 part = held.get(before + fold)
                 if part is not None and part.bands is not None:
@@ -332,7 +335,7 @@ class FoldModels:
         """The best features by the training rows of a fold, shape (size,); there must be one plan."""
         self._prepare((smoothing,))
         sizes = np.array([size])
-        return self._decision(_training_of(self.parts[0]), sizes, smoothing, 0, 0, fold).columns
+        return self._decision(self._training_of(0), sizes, smoothing, 0, 0, fold).columns
 
     def coarser(self, count: int) -> FoldModels:
         """The models of fewer folds; there must be one plan."""
@@ -348,7 +351,23 @@ class FoldModels:
         left = [part for f, part in enumerate(parts) if f != fold]
         return replace(self, plans=[RenumberedFolds.without(folds, fold)], parts=[left])
 
+    def _training_of(self, plan: int) -> Callable[[int], AnyMoments]:
+        """From a fold of a plan to the moments of its training rows."""
+        if plan not in self._training:
+            parts = self.parts[plan]
+            training_of = _training_of(parts)
+            if len(parts) * len(parts[0].weight) * parts[0].n_features > FEW_SUMS:
+                return training_of
+            self._training[plan] = cache(training_of)
+        return self._training[plan]
+
+    @cached_property
+    def _training(self) -> dict[int, Callable[[int], AnyMoments]]:
+        """Small training sums that have been computed, by plan."""
+        return {}
+
     def _prepare(self, smoothings: Sequence[Smoothing]) -> None:
+        self._beside.update(dict.fromkeys(smoothings, tuple(smoothings)))
         if self.redundancy is not None and not set(smoothings) <= self._shared.keys():
             self._share(smoothings)
 
@@ -369,7 +388,7 @@ class FoldModels:
             before += folds.count
             if not here:
                 continue
-            training_of = _training_of(parts)
+            training_of = self._training_of(plan)
             decision_of = partial(self._decision, training_of, sizes, smoothing, plan, here.start)
             some = RenumberedFolds.some(folds, here)
 
@@ -400,11 +419,45 @@ class FoldModels:
         if self.redundancy is not None:
             columns, overlaps = self._shared[smoothing][plan]
             reorder = partial(self.redundancy.reranked, columns=columns, overlap=overlaps[fold])
-        given = (self.family, training, smoothing, self.divergence, self.prior, size, reorder)
-        ranking, decision = ranked_model(*given)
+        ranking, decision = self._ranked(training, smoothing, size, reorder, (plan, fold))
         if training.weight.any():
             self._orders[smoothing, plan, fold] = ranking.order[:size].astype(np.int32)
         return decision
+
+    def _ranked(
+        self,
+        training: AnyMoments,
+        smoothing: Smoothing,
+        size: int,
+        reorder: Reorder | None,
+        place: tuple[int, int],
+    ) -> tuple[FeatureRanking, _Decision]:
+        """The model of some training rows; small ones are made for all smoothings tried at once."""
+        group = self._beside.get(smoothing, ())
+        if (
+            len(group) < 2
+            or reorder is not None
+            or not isinstance(training, ClassMoments)
+            or len(group) * training.sums.size > FEW_SUMS
+            or self.divergence not in DIVERGENCES.values()
+            or any(s.target != "own" for s in group)
+        ):
+            return ranked_model(self.family, training, smoothing, self.divergence, self.prior, size, reorder)
+        if (place, smoothing, size) not in self._ready:
+            given = (cast(Family, self.family), training, group, self.divergence, self.prior, size)
+            models = zip(group, ranked_decisions(*given), strict=True)
+            self._ready.update({(place, s, size): model for s, model in models})
+        return self._ready.pop((place, smoothing, size))
+
+    @cached_property
+    def _beside(self) -> dict[Smoothing, tuple[Smoothing, ...]]:
+        """The smoothings that each is tried beside."""
+        return {}
+
+    @cached_property
+    def _ready(self) -> dict[tuple[tuple[int, int], Smoothing, int], tuple[FeatureRanking, LinearDecision]]:
+        """Models that were made with others, until they are asked for; by plan and fold."""
+        return {}
 
     @cached_property
     def _orders(self) -> dict[tuple[Smoothing, int, int], npt.NDArray[np.int32]]:
@@ -428,8 +481,8 @@ class FoldModels:
         counts = [folds.count for folds in self.plans]
         n_parts = sum(counts) + max(counts) + 1
         found = []
-        for folds, parts in self._plans:
-            training_of = _training_of(parts)
+        for plan, folds in enumerate(self.plans):
+            training_of = self._training_of(plan)
             orders = []
             for training in map(training_of, range(folds.count)):
                 given = [(self.family, training, s, self.divergence, self.prior, 1) for s in smoothings]
@@ -490,7 +543,11 @@ def _training_of(parts: list[AnyMoments]) -> Callable[[int], AnyMoments]:
     """From a fold to the sum of the others: added up when asked for, or all at once if they are many."""
     if len(parts) > MANY_FOLDS:
         return exclusive_totals(parts).__getitem__
-    return lambda fold: added(part for f, part in enumerate(parts) if f != fold)
+
+    def total(fold: int) -> AnyMoments:
+        return added(part for f, part in enumerate(parts) if f != fold)
+
+    return total
 
 
 def _common(chosen: range, before: int, count: int) -> range:

@@ -8,11 +8,13 @@ for.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from maxdisc.conditional import log_posterior
-from maxdisc.matrices import Booleans, Floats, Integers
+from maxdisc.matrices import Floats, Integers
 
 #: Newton's method needs about ten steps; a class that is told apart for sure takes it further.
 MOST_STEPS = 60
@@ -131,33 +133,40 @@ def shared_weights(
     """
     problem = _Problem.of(tensor, codes, row_weight, bias_center, ridge, bias_ridge, doubt)
     # Never worse than weights of 1, however far from there a row of its own asks the others to begin.
-    begins = [(*problem.value(begin), begin) for begin in (problem.start(start), problem.center)]
-    value, probability, point = min(begins, key=lambda begin: begin[0])
+    at = min(problem.at(problem.start(start)), problem.at(problem.center), key=lambda at: at.value)
     converged = False
     for _ in range(MOST_STEPS):
-        slope = problem.slope(point, probability)
-        held = problem.held(point, slope)
-        step = problem.step(probability, slope, held)
+        slope = problem.slope(at)
+        step = problem.step(at, slope)
         promised = float(slope @ step)
         if -promised <= tol:
             # Newton's last step has more digits than the objective, which could not tell whether it gains.
-            point, converged = problem.projected(point + step), True
+            at, converged = problem.at(problem.projected(at.point + step)), True
             break
         for halving in range(MOST_HALVINGS):
             share = 0.5**halving
-            there = problem.projected(point + share * step)
-            after, probability_there = problem.value(there)
-            if after <= value + ENOUGH_GAIN * share * promised:
+            there = problem.at(problem.projected(at.point + share * step))
+            if there.value <= at.value + ENOUGH_GAIN * share * promised:
                 break
         else:
             # No better point exists in double precision.
             converged = True
             break
-        point, value, probability = there, after, probability_there
-    weights, bias = problem.split(point)
-    log_p = problem.log_posterior(point)
-    loss = problem.loss(log_p, np.exp(log_p))
-    return SharedWeights(weights, bias, loss, converged)
+        at = there
+    return SharedWeights(*problem.split(at.point), at.loss, converged)
+
+
+class _At(NamedTuple):
+    """A point, and what the objective and its derivatives are made of there."""
+
+    point: Floats
+    #: The objective, and the mean log-loss without the ridge.
+    value: float
+    loss: float
+    #: Probabilities of all classes, shape (C, n); the same, 0 for each row's own class, and their sums (n,).
+    probability: Floats
+    others: Floats
+    wrong: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,106 +205,109 @@ class _Problem:
         planes *= unit[:, None, None]
         # A row of weight 2 is two rows, as in smoothing.
         total = max(float(row_weight.sum()), np.finfo(np.float64).tiny)
-        precision = np.r_[ridge * unit**2, np.full(tensor.shape[1], bias_ridge)]
+        precision = np.concatenate([ridge * unit**2, np.full(tensor.shape[1], bias_ridge)])
         precision = np.minimum(precision / total, MOST_PRECISION)
-        return cls(planes, codes, share, unit, precision, np.r_[1.0 / unit, bias_center], doubt)
+        return cls(planes, codes, share, unit, precision, np.concatenate([1.0 / unit, bias_center]), doubt)
 
     def start(self, before: SharedWeights | None) -> Floats:
         if before is None:
             # Weights of 1 may be far too sure of themselves: from there the way would be long.
-            bias = self.center[len(self.unit) :]
-            return np.r_[np.minimum(1.0 / self.unit, 2.0 / len(self.unit)), bias]
-        weights = np.append(before.weights, np.repeat(before.weights[-1:], len(self.unit)))[: len(self.unit)]
-        return np.r_[weights / self.unit, before.bias]
+            start = self.center.copy()
+            start[: self.n_weights] = np.minimum(1.0 / self.unit, 2.0 / self.n_weights)
+            return start
+        weights = np.append(before.weights, np.repeat(before.weights[-1:], self.n_weights))[: self.n_weights]
+        return np.concatenate([weights / self.unit, before.bias])
 
     def split(self, point: Floats) -> tuple[Floats, Floats]:
         """Weights in the units of the features as they came, and biases."""
-        return point[: len(self.unit)] * self.unit, point[len(self.unit) :]
+        return point[: self.n_weights] * self.unit, point[self.n_weights :]
 
-    def value(self, point: Floats) -> tuple[float, Floats]:
-        """The objective, and the probabilities of all classes, shape (C, n)."""
-        log_p = self.log_posterior(point)
-        probability = np.exp(log_p)
-        penalty = 0.5 * float(self.precision @ (point - self.center) ** 2)
-        return self.loss(log_p, probability) + penalty, probability
-
-    def log_posterior(self, point: Floats) -> Floats:
-        """Log probabilities, shape (C, n)."""
-        n_weights = len(self.unit)
-        scores = (point[:n_weights] @ self._flat).reshape(self.planes.shape[1:])
-        scores += point[n_weights:, None]
+    def at(self, point: Floats) -> _At:
+        """Evaluate the objective."""
+        scores = (point[: self.n_weights] @ self._flat).reshape(self.planes.shape[1:])
+        scores += point[self.n_weights :, None]
         scores -= scores.max(axis=0)
-        scores -= np.log(np.exp(scores).sum(axis=0))
-        return scores
+        probability = np.exp(scores)
+        total = probability.sum(axis=0)
+        log_p = scores - np.log(total)
+        np.exp(log_p, out=probability)
+        others = probability.copy()
+        others[self._own] = 0.0
+        wrong = others.sum(axis=0)
+        seen = log_p[self._own]
+        if self.doubt:
+            seen = (1 - self.doubt) * seen + self.doubt * self._log_wrong(log_p, wrong)
+        loss = -float(self.share @ seen)
+        penalty = 0.5 * float(self.precision @ (point - self.center) ** 2)
+        return _At(point, loss + penalty, loss, probability, others, wrong)
 
-    @property
+    @cached_property
     def _flat(self) -> Floats:
         return self.planes.reshape(len(self.planes), -1)
 
-    @property
+    @cached_property
     def _own(self) -> tuple[Integers, Integers]:
         """Where the classes are that the rows have."""
         return self.codes, np.arange(len(self.codes))
 
-    def loss(self, log_p: Floats, probability: Floats) -> float:
-        """The mean log-loss, with doubt."""
-        seen = log_p[self._own]
-        if self.doubt:
-            seen = (1 - self.doubt) * seen + self.doubt * self._wrong(log_p, probability)
-        return -float(self.share @ seen)
+    @property
+    def n_weights(self) -> int:
+        """G, the number of weights."""
+        return len(self.unit)
 
-    def _wrong(self, log_p: Floats, probability: Floats) -> Floats:
+    def _log_wrong(self, log_p: Floats, wrong: Floats) -> Floats:
         """The log probability that a row has another class than its own, shape (n,)."""
-        others = probability.copy()
-        others[self._own] = 0.0
-        wrong = others.sum(axis=0)
         # Of a sum of numbers next to the smallest ones few digits are left: those rows stay in logs.
         tiny = np.flatnonzero(wrong < TINY)
-        with np.errstate(divide="ignore"):
-            out = np.log(wrong)
-        if len(tiny):
-            logs = log_p[:, tiny]
-            logs[self.codes[tiny], np.arange(len(tiny))] = -np.inf
-            out[tiny] = np.logaddexp.reduce(logs, axis=0)
-        return np.asarray(out)
+        if not len(tiny):
+            return np.log(wrong)
+        out = np.log(np.maximum(wrong, TINY))
+        logs = log_p[:, tiny]
+        logs[self.codes[tiny], np.arange(len(tiny))] = -np.inf
+        out[tiny] = np.logaddexp.reduce(logs, axis=0)
+        return out
 
-    def slope(self, point: Floats, probability: Floats) -> Floats:
-        surplus = probability.copy()
+    def slope(self, at: _At) -> Floats:
+        surplus = at.probability.copy()
         if self.doubt:
-            surplus[self._own] = 0.0
-            wrong = surplus.sum(axis=0)
-            lost = wrong == 0
-            rival = surplus / np.where(lost, 1.0, wrong)
-            # Where the others' shares of nothing are lost, they are alike.
-            rival[:, lost] = 1.0 / (len(surplus) - 1)
-            surplus = probability - self.doubt * rival
-            surplus[self._own] = probability[self._own] + self.doubt
+            lost = at.wrong == 0
+            rival = at.others / np.where(lost, 1.0, at.wrong)
+            if lost.any():
+                # Where the others' shares of nothing are lost, they are alike.
+                rival[:, lost] = 1.0 / (len(surplus) - 1)
+            surplus -= self.doubt * rival
+            surplus[self._own] = at.probability[self._own] + self.doubt
         surplus[self._own] -= 1.0
         surplus *= self.share
-        of_weights = self._flat @ surplus.reshape(-1)
-        return np.r_[of_weights, surplus.sum(axis=1)] + self.precision * (point - self.center)
-
-    def held(self, point: Floats, slope: Floats) -> Booleans:
-        """Which weights lie at 0 and would go below."""
-        return (np.arange(len(point)) < len(self.unit)) & (point <= 0) & (slope > 0)
+        out = self.precision * (at.point - self.center)
+        out[: self.n_weights] += self._flat @ surplus.reshape(-1)
+        out[self.n_weights :] += surplus.sum(axis=1)
+        return out
 
     def projected(self, point: Floats) -> Floats:
-        n_weights = len(self.unit)
-        return np.r_[np.maximum(point[:n_weights], 0.0), point[n_weights:]]
+        np.maximum(point[: self.n_weights], 0.0, out=point[: self.n_weights])
+        return point
 
-    def step(self, probability: Floats, slope: Floats, held: Booleans) -> Floats:
-        """Newton's step among the parameters that are free."""
+    def step(self, at: _At, slope: Floats) -> Floats:
+        """Newton's step among the parameters that are free: not the weights at 0 that would go below."""
+        n, probability = self.n_weights, at.probability
         mass = probability * self.share
         weighted = self.planes * probability
         expected = weighted.sum(axis=1)
         weighted *= self.share
-        of_weights = weighted.reshape(len(weighted), -1) @ self._flat.T - (expected * self.share) @ expected.T
-        crossed = weighted.sum(axis=2) - expected @ mass.T
-        of_biases = np.diag(mass.sum(axis=1)) - mass @ probability.T
-        curvature = np.block([[of_weights, crossed], [crossed.T, of_biases]])
-        diagonal = np.diag_indices_from(curvature)
-        curvature[diagonal] = (1 + DAMPING) * curvature[diagonal] + self.precision
-        free = np.flatnonzero(~held)
+        curvature = np.empty((len(slope), len(slope)))
+        curvature[:n, :n] = weighted.reshape(n, -1) @ self._flat.T - (expected * self.share) @ expected.T
+        curvature[:n, n:] = weighted.sum(axis=2) - expected @ mass.T
+        curvature[n:, :n] = curvature[:n, n:].T
+        curvature[n:, n:] = -(mass @ probability.T)
+        diagonal = curvature.reshape(-1)[:: len(slope) + 1]
+        diagonal[n:] += mass.sum(axis=1)
+        diagonal *= 1 + DAMPING
+        diagonal += self.precision
+        held = (at.point[:n] <= 0) & (slope[:n] > 0)
+        if not held.any():
+            return np.asarray(-np.linalg.solve(curvature, slope), dtype=np.float64)
+        free = np.flatnonzero(np.append(~held, np.ones(len(slope) - n, dtype=np.bool_)))
         out = np.zeros(len(slope))
         out[free] = -np.linalg.solve(curvature[np.ix_(free, free)], slope[free])
         return out

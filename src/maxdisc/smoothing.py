@@ -92,6 +92,14 @@ class Smoothing:
         return PseudoRows(amount / share, pooled, pooled)
 
 
+class SmoothingByFeature(Smoothing):
+    """Amounts of the features' own, shape (D,), towards each feature's own mean."""
+
+    def __init__(self, amounts: Floats) -> None:
+        object.__setattr__(self, "amount", amounts)
+        object.__setattr__(self, "target", "own")
+
+
 @dataclass(frozen=True, eq=False)
 class PseudoRows:
     """Pseudo-rows, alike for every class: their number (D,), their mean and the data's mean (L, D)."""

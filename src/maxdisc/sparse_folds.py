@@ -23,6 +23,7 @@ from maxdisc.rows import LEFT_OUT, ArrayRows, Folds, RenumberedFolds
 from maxdisc.selection import Choice, SelectionPath
 from maxdisc.smoothing import Smoothing
 from maxdisc.sweeping import Bucketed, Sweep, ranges_of_cells, sweep_tasks
+from maxdisc.switches import batch_size
 from maxdisc.threads import Work, in_threads, in_turn, n_threads
 
 _Result = TypeVar("_Result")
@@ -109,7 +110,7 @@ class SparseFoldModels:
         bytes_of_one = (
             12 * min(self._values.nnz, self.rows.n_classes * self.n_features) + 28 * self.n_features
         )
-        most = max(1, CELLS_AT_ONCE // max(bytes_of_one, 1))
+        most = max(1, batch_size(CELLS_AT_ONCE) // max(bytes_of_one, 1))
         out = []
         for folds in self.plans:
             fold = folds.of(self.rows.X, self.rows.start)
@@ -457,7 +458,7 @@ def _by_columns(X: Matrix) -> Matrix:
     """A CSR matrix as CSC, in threads over ranges of rows; cells of a column stay in the order of rows."""
     from maxdisc.kernels.cells import column_ends, count_columns, move_to_columns
 
-    if X.nnz < CELLS_AT_A_TIME:
+    if X.nnz < batch_size(CELLS_AT_A_TIME):
         return sp.csc_array(X)
     cuts = np.searchsorted(X.indptr, np.linspace(0, X.nnz, n_threads() + 1)[1:-1])
     firsts = [0, *cuts.tolist(), X.shape[0]]

@@ -24,6 +24,7 @@ from maxdisc.partitions import Job, Looks, PartitionedRows, Summand
 from maxdisc.rows import ArrayRows, BatchRows, Rows
 from maxdisc.schema import Schema
 from maxdisc.settings import Settings
+from maxdisc.switches import batch_size
 from maxdisc.table_totals import TableTotals
 from maxdisc.tables import Table
 from maxdisc.text import TermFrequencyVectorizer
@@ -242,7 +243,7 @@ class LabelledStream:
         """What the first pass adds up, some batches at a time."""
         batches = self._labelled(done)
         for first in batches:
-            segment = _Segment(chain([first], islice(batches, SEGMENT - 1)))
+            segment = _Segment(chain([first], islice(batches, batch_size(SEGMENT) - 1)))
             terms = [] if self.vectorizer is None else [self.vectorizer.totals(segment.documents())]
             count, seen, totals = segment.looked()
             yield count, [*seen, *terms, *totals]

@@ -4,6 +4,9 @@ A new member is tested by one line, for us and for users::
 
     from maxdisc.testing import check_family
     check_family(MyFamily())
+
+Two switches let any law run the other way: :func:`taking` chooses compiled or plain code whatever the size of
+the data, :func:`batches_of` makes batches small.
 """
 
 from __future__ import annotations
@@ -28,6 +31,19 @@ from maxdisc.products import ClassProducts
 from maxdisc.rows import ArrayRows, FixedFolds, HashFolds, Rows
 from maxdisc.smoothing import Smoothing
 from maxdisc.support import Support
+from maxdisc.switches import batches_of, taking
+
+__all__ = [
+    "batches_of",
+    "check_divergence",
+    "check_family",
+    "check_moments",
+    "check_rows",
+    "random_data",
+    "random_densities",
+    "random_means",
+    "taking",
+]
 
 
 def random_data(

@@ -14,13 +14,12 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc import kernels
 from maxdisc.columns import AnyFamily, AnyMoments, Columns, MixedMoments
-from maxdisc.decision import STORED_WORTH_LOADING, LinearDecision
+from maxdisc.decision import LinearDecision
 from maxdisc.densities import LEAST_SPREAD, class_prior
 from maxdisc.evidence import Evidence
 from maxdisc.families import Family
-from maxdisc.matrices import Booleans, Floats, Integers, Matrix, is_sparse
+from maxdisc.matrices import Booleans, Floats, Integers, Matrix
 from maxdisc.moments import ClassMoments, merged, recentred
 from maxdisc.rows import ALWAYS_TRAINING, LEFT_OUT, ArrayRows, FixedFolds, Folds
 from maxdisc.selection import Choice, FoldModels
@@ -33,8 +32,6 @@ LEAST_CHANGE = 0.001
 LEAST_CHANGE_ON_FOLDS = 0.01
 #: ... or after so many steps.
 MOST_STEPS = 100
-#: All in all, unlabelled rows are read about so many times.
-PASSES = 64
 #: Unlabelled rows are used if held-out rows are better off by more standard errors than this. A single row,
 #: however large its loss, comes to exactly one: it never decides alone.
 SURE = 1.0
@@ -411,8 +408,6 @@ class PartlyLabelled:
     def models(self, models: FoldModels, weight: float) -> PartlyLabelledModels:
         """Models like these, which also learn from unlabelled rows of some weight."""
         family, prior = models.family, models.prior
-        if is_sparse(self.others.X) and PASSES * self.others.X.nnz >= STORED_WORTH_LOADING:
-            kernels.works()  # which loads them: the rows will be read many times
         plans: list[Folds] = []
         parts: list[Any] = []
         for folds, beside in self.plans:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import secrets
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -17,16 +16,16 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from maxdisc import kernels
 from maxdisc.matrices import Booleans, Integers, Matrix
+from maxdisc.switches import batch_size, is_compiled
 from maxdisc.threads import in_threads, n_threads
 
 #: So many characters are counted at a time.
 BATCH = 2**20
-#: Fewer characters than this are counted in Python before compiled code is even loaded ...
-WORTH_LOADING = 2**23
-#: ... and fewer than this once it is.
-WORTH_ENCODING = 2**16
+#: Fewer characters than this are counted in Python, ...
+MANY_CHARACTERS = 2**20
+#: ... and fewer counts than this are put in order by scipy.
+MANY_COUNTS = 2**20
 
 # The patterns that mean "so many word characters in a row, at least"; any other is left to ``re``.
 _RUNS = {
@@ -168,7 +167,7 @@ def stacked(
     indptr = np.concatenate([[0], *(b[1:] + start for b, start in zip(befores, starts, strict=False))])
     indices, data = np.empty(starts[-1], dtype=index_type), np.empty(starts[-1], dtype=dtype)
     columns = columns.astype(np.int32)
-    compiled = compiled_code_is_loaded() and starts[-1] >= WORTH_ENCODING
+    compiled = is_compiled(int(starts[-1]), MANY_COUNTS)
 
     def fill(job: tuple[Counts, Integers, int]) -> None:
         part, before, start = job
@@ -481,13 +480,9 @@ def byte_order(pool: npt.NDArray[np.uint64], ends: npt.NDArray[np.int64]) -> Int
     return order
 
 
-def compiled_code_is_loaded() -> bool:
-    """Whether the kernels have been imported, so that using them costs nothing more."""
-    return "maxdisc.kernels.words" in sys.modules
-
-
-def in_batches(documents: Iterable[str], size: int = BATCH) -> Iterator[list[str]]:
-    """Documents in lists of about ``size`` characters; there is at least one list."""
+def in_batches(documents: Iterable[str]) -> Iterator[list[str]]:
+    """Documents in lists of about ``BATCH`` characters; there is at least one list."""
+    size = batch_size(BATCH)
     batch: list[str] = []
     length = 0
     for document in documents:
@@ -518,13 +513,12 @@ def count_words(documents: Iterable[str], rule: WordRule, keep: bool = True) -> 
         The terms, and the counts of each batch if they are kept.
     """
     batches = in_batches(documents)
-    worth = WORTH_ENCODING if compiled_code_is_loaded() else WORTH_LOADING
     first: list[list[str]] = []
     size = 0
-    while rule.shortest and size < worth and (batch := next(batches, None)):
+    while rule.shortest and size < MANY_CHARACTERS and (batch := next(batches, None)):
         first.append(batch)
         size += sum(map(len, batch))
-    if rule.shortest and size >= worth and kernels.works():
+    if rule.shortest and is_compiled(size, MANY_CHARACTERS):
         return _count_in_threads(chain(first, batches), rule, keep)
     terms = PythonTerms(rule)
     counts = []

@@ -23,6 +23,7 @@ from maxdisc.cli.speech import Speech
 from maxdisc.column_families import takes_columns_of_frames
 from maxdisc.sources import Dataset, Roles, SourceError, recut
 from maxdisc.streams import LabelledStream, Seen
+from maxdisc.switches import batch_size
 
 #: What a batch may hold at most.
 MOST_ROWS, MOST_BYTES = 2**16, 2**23
@@ -147,7 +148,7 @@ class Streaming:
         roles, unlabelled, n_rows = self.roles, Unlabelled(self.roles.label, self.skip_unlabelled), 0
         columns = [roles.label, *([roles.text] if roles.text else roles.features)]
         with self.speech.progress(f"reading, pass {self.passes}", self.dataset.total_bytes) as tell:
-            runs = recut(self.dataset.batches(columns), MOST_ROWS, MOST_BYTES)
+            runs = recut(self.dataset.batches(columns), batch_size(MOST_ROWS), MOST_BYTES)
             for run in islice(runs, done, None):
                 given = (unlabelled, roles.text, roles.features, roles.categories, roles.truths)
                 part = LabelledRows.joined([labelled_part(piece, *given) for piece in run])

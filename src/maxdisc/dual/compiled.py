@@ -6,13 +6,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from maxdisc import kernels
 from maxdisc.dual.beginnings import densest
 from maxdisc.dual.panels import lattice_blocks, rules
 from maxdisc.dual.powers import ScaledPowers
 from maxdisc.dual.problem import PROBLEMS_AT_A_TIME, Problem
 from maxdisc.matrices import Floats, Integers, blocks
 from maxdisc.support import Support
+from maxdisc.switches import is_compiled
 from maxdisc.threads import in_threads
 
 #: From so many problems on, compiled code is worth loading.
@@ -21,7 +21,7 @@ MANY_PROBLEMS = 8
 
 def worth_compiling(n_problems: int) -> bool:
     """Whether there are enough problems to load compiled code."""
-    return n_problems >= MANY_PROBLEMS and kernels.works()
+    return is_compiled(n_problems, MANY_PROBLEMS)
 
 
 def _places(low: Floats, high: Floats) -> tuple[Floats, Integers]:

@@ -18,9 +18,10 @@ from maxdisc.ranking import RankingTable, ranking_table
 from maxdisc.remembered import remembered
 from maxdisc.serve.cells import Columns
 from maxdisc.text import TermFrequencyVectorizer
+from maxdisc.words import MANY_CHARACTERS
 
-# Long enough for compiled code to be worth it, so that it is loaded.
-_WARM = "warm " * 2**14
+# So long that compiled code is loaded for it, before the first long request comes.
+_WARM = "warm " * (MANY_CHARACTERS // 5 + 1)
 
 
 @dataclass(frozen=True, eq=False)

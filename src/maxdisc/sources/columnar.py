@@ -9,7 +9,7 @@ import pyarrow.parquet
 
 from maxdisc.sources.batches import Opened
 from maxdisc.sources.places import SourceError
-from maxdisc.sources.streams import BATCH_BYTES, Stream
+from maxdisc.sources.streams import Stream, batch_bytes
 
 _MOST_ROWS = 2**16
 
@@ -28,7 +28,7 @@ def open_parquet(stream: Stream, columns: Collection[str] | None = None) -> Open
 def _tables(file: pyarrow.parquet.ParquetFile, name: str, wanted: list[str]) -> Iterator[pa.Table]:
     metadata = file.metadata
     size = sum(metadata.row_group(g).total_byte_size for g in range(metadata.num_row_groups))
-    rows = max(1, min(_MOST_ROWS, BATCH_BYTES * metadata.num_rows // max(1, size)))
+    rows = max(1, min(_MOST_ROWS, batch_bytes() * metadata.num_rows // max(1, size)))
     good = 0
     try:
         for batch in file.iter_batches(batch_size=rows, columns=wanted):

@@ -14,7 +14,7 @@ import pyarrow.csv
 
 from maxdisc.sources.batches import Opened
 from maxdisc.sources.places import SourceError
-from maxdisc.sources.streams import BATCH_BYTES, Stream, decoded
+from maxdisc.sources.streams import Stream, batch_bytes, decoded
 
 _SHOWN = 40
 # So long the end of a damaged file is waited for; large ones are not read ahead to their end.
@@ -50,7 +50,7 @@ def _header_record(stream: Stream, opens: re.Pattern[bytes]) -> bytes:
     with stream.trouble():
         record = b""
         while not record.strip():
-            record = stream.bytes.readline(BATCH_BYTES).removeprefix(codecs.BOM_UTF8)
+            record = stream.bytes.readline(batch_bytes()).removeprefix(codecs.BOM_UTF8)
             if not record:
                 raise SourceError(f"{stream.name} is empty.")
         lines, quoted, left = [record], _ends_quoted(record, opens), _QUOTED_NAMES
@@ -122,7 +122,7 @@ def _tables(stream: Stream, names: list[str], wanted: list[int], delimiter: str)
                 pa.PythonFile(reads, mode="r"),
                 # One thread, so that a ragged row has a number.
                 read_options=pyarrow.csv.ReadOptions(
-                    column_names=positions, block_size=BATCH_BYTES, use_threads=False
+                    column_names=positions, block_size=batch_bytes(), use_threads=False
                 ),
                 parse_options=pyarrow.csv.ParseOptions(
                     delimiter=delimiter,
@@ -150,7 +150,6 @@ def _explained(name: str, error: str) -> SourceError:
         fields = "1 field" if actual == "1" else f"{actual} fields"
         return SourceError(f"{name} row {row}: {fields}, expected {expected}: {begins!r}.")
     if "straddl" in error:
-        return SourceError(
-            f'{name} has a row longer than {BATCH_BYTES // 2**20} MiB: is there a quote (") that never ends?'
-        )
+        most = batch_bytes() // 2**20
+        return SourceError(f'{name} has a row longer than {most} MiB: is there a quote (") that never ends?')
     return SourceError(f"{name}: {' '.join(error.split())}")

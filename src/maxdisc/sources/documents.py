@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from maxdisc.sources.batches import Opened
 from maxdisc.sources.places import Place, SourceError
-from maxdisc.sources.streams import BATCH_BYTES, Stream, decoded, line_blocks
+from maxdisc.sources.streams import Stream, batch_bytes, decoded, line_blocks
 
 TEXT, LABEL, FILE = "text", "label", "file"
 
@@ -62,7 +62,7 @@ def _file_tables(folder: Path, files: list[Path], encoding: str) -> Iterator[pa.
         labels.append(relative.parts[0] if len(relative.parts) > 1 else None)
         names.append(str(relative))
         size += len(data)
-        if size >= BATCH_BYTES or path is files[-1]:
+        if size >= batch_bytes() or path is files[-1]:
             strings = (pa.array(values, pa.string()) for values in (texts, labels, names))
             yield pa.table(dict(zip((TEXT, LABEL, FILE), strings, strict=True)))
             texts, labels, names, size = [], [], [], 0

@@ -15,7 +15,7 @@ from maxdisc.matrices import Matrix, canonical, is_sparse
 from maxdisc.sources.batches import Opened
 from maxdisc.sources.places import SourceError
 from maxdisc.sources.roles import nearest
-from maxdisc.sources.streams import BATCH_BYTES, Stream
+from maxdisc.sources.streams import Stream, batch_bytes
 
 try:
     import h5py
@@ -95,7 +95,7 @@ def _tables(X: Any, obs: Any, name: str) -> Iterator[tuple[pa.Table, Matrix]]:
             X = sp.csr_array(X.to_memory())
         n_cells, width = X.shape
         stored = X.group["data"].shape[0] if hasattr(X, "group") else getattr(X, "nnz", n_cells * width)
-    step = max(1, int(BATCH_BYTES // (12 * max(1.0, stored / max(n_cells, 1)))))
+    step = max(1, int(batch_bytes() // (12 * max(1.0, stored / max(n_cells, 1)))))
     for start in range(0, n_cells, step):
         some = slice(start, min(start + step, n_cells))
         with _readable(name):

@@ -22,10 +22,19 @@ from typing import IO, Any
 import pyarrow as pa
 
 from maxdisc.sources.places import Place, SourceError
+from maxdisc.switches import batch_size
 
-#: About so many bytes make one batch; a row may not be longer.
+#: About how many bytes make one batch; a row may not be longer.
 BATCH_BYTES = 2**23
+#: ... of rows of about this many bytes.
+ROW_BYTES = 64
 HEAD_BYTES = 2**16
+
+
+def batch_bytes() -> int:
+    """Return about how many bytes make one batch."""
+    return batch_size(BATCH_BYTES, unit=ROW_BYTES)
+
 
 _OPENERS: dict[bytes, Callable[[Any], Any]] = {
     b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw),
@@ -234,10 +243,10 @@ def decoded(data: bytes, where: str) -> str:
 
 
 def line_blocks(stream: Stream) -> Iterator[list[bytes]]:
-    """The lines of a stream, in lists of about ``BATCH_BYTES``; line ends are kept."""
+    """The lines of a stream, in lists of about :func:`batch_bytes`; line ends are kept."""
     while True:
         with stream.trouble():
-            lines = stream.bytes.readlines(BATCH_BYTES)
+            lines = stream.bytes.readlines(batch_bytes())
         if not lines:
             return
         yield lines

@@ -13,6 +13,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from maxdisc.matrices import Integers, Matrix, canonical, is_sparse
+from maxdisc.switches import batch_size
 
 #: So many values of a dense matrix, or stored ones of a sparse one, are looked at at a time.
 DENSE_VALUES, SPARSE_VALUES = 2**22, 2**23
@@ -60,9 +61,9 @@ class Expression:
         width : int
             How many values a cell will have if more are put into it, such as genes that are missing.
         """
-        step = max(1, int(SPARSE_VALUES // max(self.per_cell, 1.0)))
+        step = max(1, int(batch_size(SPARSE_VALUES) // max(self.per_cell, 1.0)))
         if width or self.per_cell >= self.shape[1]:
-            step = max(1, DENSE_VALUES // max(width, self.shape[1], 1))
+            step = max(1, batch_size(DENSE_VALUES) // max(width, self.shape[1], 1))
         for start in range(0, self.shape[0], step):
             some = slice(start, min(start + step, self.shape[0]))
             yield some, _numbers(self.rows(some))

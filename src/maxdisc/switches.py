@@ -1,0 +1,103 @@
+"""Which of two ways is taken, compiled or plain, and how much is done at a time.
+
+Both follow from the size of a problem alone, so that a result never depends on what else a process has done.
+Tests set them by :func:`maxdisc.testing.taking` and :func:`maxdisc.testing.batches_of`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from maxdisc import kernels
+
+Way = Literal["by size", "compiled", "plain"]
+
+
+@dataclass
+class _Switches:
+    way: Way = "by size"
+    batch: int | None = None
+
+
+# Of the whole process, not of a context: work is handed to threads that were started elsewhere.
+_now = _Switches()
+
+
+def is_compiled(size: int, least: int) -> bool:
+    """Return whether compiled code takes a problem of this size; loading it pays from ``least`` on.
+
+    Examples
+    --------
+    >>> from maxdisc.switches import is_compiled
+    >>> is_compiled(10, least=1000)
+    False
+    """
+    wanted = size >= least if _now.way == "by size" else _now.way == "compiled"
+    return wanted and kernels.works()
+
+
+def batch_size(usual: int, unit: int = 1) -> int:
+    """Return how much to do at a time; ``unit`` is what one item takes where this is counted in bytes.
+
+    Examples
+    --------
+    >>> from maxdisc.switches import batch_size
+    >>> batch_size(2**20)
+    1048576
+    """
+    return usual if _now.batch is None else _now.batch * unit
+
+
+@contextmanager
+def taking(way: Way) -> Iterator[None]:
+    """Take one way inside, whatever the size.
+
+    Parameters
+    ----------
+    way : {"by size", "compiled", "plain"}
+        Which one; "by size" is the default.
+
+    Examples
+    --------
+    >>> from maxdisc.switches import is_compiled
+    >>> from maxdisc.testing import taking
+    >>> with taking("plain"):
+    ...     is_compiled(10**9, least=1)
+    False
+    """
+    if way not in get_args(Way):
+        raise ValueError(f"Unknown way {way!r}. Use one of {', '.join(map(repr, get_args(Way)))}.")
+    before, _now.way = _now.way, way
+    try:
+        yield
+    finally:
+        _now.way = before
+
+
+@contextmanager
+def batches_of(items: int) -> Iterator[None]:
+    """Work in batches of this many items inside: rows, features, cells or documents.
+
+    Parameters
+    ----------
+    items : int
+        How many, at least 1. Results do not depend on it.
+
+    Examples
+    --------
+    >>> from maxdisc.matrices import blocks
+    >>> from maxdisc.testing import batches_of
+    >>> with batches_of(20):
+    ...     list(blocks(5, width=10))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    if items < 1:
+        raise ValueError(f"items must be at least 1, got {items}.")
+    before, _now.batch = _now.batch, items
+    try:
+        yield
+    finally:
+        _now.batch = before
