@@ -1,6 +1,6 @@
 """The tutorial, run from its first line to its last: what is shown is what is printed.
 
-After a change that is meant, ``python tests/test_tutorial.py`` writes into the page what is printed now.
+After a change that is meant, ``python tests/docs/test_tutorial.py`` writes into the page what is printed now.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "tutorial.md"
 BLOCK = re.compile(r"^```(python|text|console)\n(.*?)^```", re.M | re.S)
 NUMBER = re.compile(r"[+-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")

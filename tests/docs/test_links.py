@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", *sorted(
     str(page.relative_to(ROOT))
     for page in (ROOT / "docs").rglob("*.md")

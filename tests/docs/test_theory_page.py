@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
 NAMED = sorted(set(re.findall(r"\{py:\w+\}`~?([\w.]+)`", PAGE)))
 

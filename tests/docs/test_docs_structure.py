@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_public_names import PUBLIC, imported
+from tests.docs.test_public_names import PUBLIC, imported
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 
 
