@@ -8,6 +8,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
@@ -79,15 +80,11 @@ def load_docstrings(
     ['numpy', 'python', 'scipy', 'sklearn']
     """
     texts, labels, names = [], [], []
-    for package, root in _roots():
-        for path in _sources(root):
-            module = ".".join([package, *path.relative_to(root).with_suffix("").parts])
-            label = package if level == "package" else ".".join(module.split(".")[:2])
-            for name, text in _docstrings(path):
-                if len(text.split()) >= min_words:
-                    texts.append(text)
-                    labels.append(label)
-                    names.append(f"{module}.{name}".replace(".__init__", ""))
+    for module, name, text in _installed_docstrings():
+        if len(text.split()) >= min_words:
+            texts.append(text)
+            labels.append(".".join(module.split(".")[: 1 if level == "package" else 2]))
+            names.append(f"{module}.{name}".replace(".__init__", ""))
     # A docstring that stands in several places says nothing about where it lives.
     copies = Counter(texts)
     unique = [i for i, text in enumerate(texts) if copies[text] == 1]
@@ -100,6 +97,17 @@ def load_docstrings(
         )
     target = np.array([labels[i] for i in keep])
     return Documents([texts[i] for i in keep], target, [names[i] for i in keep])
+
+
+@cache
+def _installed_docstrings() -> list[tuple[str, str, str]]:
+    """Module, name and docstring of everything installed; parsing all sources takes seconds."""
+    return [
+        (".".join([package, *path.relative_to(root).with_suffix("").parts]), name, text)
+        for package, root in _roots()
+        for path in _sources(root)
+        for name, text in _docstrings(path)
+    ]
 
 
 def _roots() -> Iterator[tuple[str, Path]]:

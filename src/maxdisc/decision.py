@@ -512,7 +512,7 @@ def ranked_decisions(
     amounts = SmoothingByFeature(np.repeat([float(s.amount) for s in smoothings], n))
     densities = estimate(family, repeated, amounts, prior)
     scores = checked_scores(divergence, densities)
-    solved = densities.solved.all(axis=0)
+    solved = np.asarray(densities.solved.all(axis=0))
     adjusted = np.asarray(densities.adjusted.any(axis=0) & densities.usable)
     every = LinearDecision._blank(family, repeated, np.tile(np.arange(n), len(smoothings)), prior)
     every._fill(slice(None), densities)

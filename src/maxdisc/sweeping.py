@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxdisc.matrices import Booleans, Floats, Integers, Matrix
+from maxdisc.switches import batch_size
 
 # So many stored cells of rows are swept by a thread at a time: threads should end at about the same time.
 STORED_AT_A_TIME = 2**15
@@ -154,10 +155,8 @@ def ranges_of_cells(X: Matrix, rows: Integers) -> list[Integers]:
 
     The parts depend on the rows alone: whatever is added up over them does not depend on threads.
     """
-    cells = np.cumsum(X.indptr[rows + 1] - X.indptr[rows])
-    return np.split(
-        rows, np.searchsorted(cells, np.arange(STORED_AT_A_TIME, cells[-1:].sum(), STORED_AT_A_TIME))
-    )
+    cells, step = np.cumsum(X.indptr[rows + 1] - X.indptr[rows]), batch_size(STORED_AT_A_TIME)
+    return np.split(rows, np.searchsorted(cells, np.arange(step, cells[-1:].sum(), step)))
 
 
 def sweep_tasks(

@@ -15,8 +15,8 @@ from maxdisc.support import Support
 from maxdisc.switches import is_compiled
 from maxdisc.threads import in_threads
 
-#: From so many problems on, compiled code is worth loading.
-MANY_PROBLEMS = 8
+#: From this many problems on, compiled code is worth loading: a single hard one takes a second without it.
+MANY_PROBLEMS = 2
 
 
 def worth_compiling(n_problems: int) -> bool:

@@ -1,0 +1,77 @@
+"""Where machine code is kept: by the sources of all kernels and the version of numba."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import pytest
+
+import maxdisc
+from maxdisc.kernels import compiling
+
+INNER = "from maxdisc.kernels.compiling import inlined\n\n@inlined\ndef step(x):\n    return x + {step}\n"
+OUTER = """
+from maxdisc.kernels.compiling import kernel
+from maxdisc.kernels.inner import step
+
+@kernel
+def walked(x):
+    return step(x)
+"""
+CALL = "from maxdisc.kernels.outer import walked; print(walked(1), walked.stats.cache_hits)"
+
+
+@pytest.fixture
+def package(tmp_path):
+    """A copy of the package, with a kernel that inlines a function of another file."""
+    source = Path(maxdisc.__file__).parent
+    copy = tmp_path / "maxdisc"
+    shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / "kernels" / "outer.py").write_text(OUTER)
+    return copy
+
+
+def called(package, step, **environment):
+    (package / "kernels" / "inner.py").write_text(INNER.format(step=step))
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(package.parent),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    } | environment
+    found = subprocess.run(
+        [sys.executable, "-c", CALL], capture_output=True, text=True, timeout=300, env=environment
+    )
+    assert found.returncode == 0, found.stderr
+    result, hits = found.stdout.split(maxsplit=1)
+    return int(result), "(" in hits and hits.strip() != "Counter()"
+
+
+def test_an_edit_of_an_inlined_function_is_compiled_again(package):
+    assert called(package, 1) == (2, False)
+    assert called(package, 1) == (2, True)
+    assert called(package, 10) == (11, False)
+    # Both are kept, so that going back costs nothing.
+    assert called(package, 1) == (2, True)
+
+
+def test_few_earlier_versions_are_kept(package, tmp_path):
+    place = tmp_path / "cache"
+    for age in range(compiling.KEPT + 3):
+        folder = place / f"maxdisc-0.{age}-abc"
+        folder.mkdir(parents=True)
+        os.utime(folder, (10**9 - age, 10**9 - age))
+    (place / "somebody-elses").mkdir()
+    called(package, 1, NUMBA_CACHE_DIR=str(place))
+    kept = {folder.name for folder in place.iterdir()}
+    assert {f"maxdisc-0.{age}-abc" for age in range(compiling.KEPT)} | {"somebody-elses"} < kept
+    assert len(kept) == compiling.KEPT + 2
+
+
+def test_the_folder_says_which_numba_and_which_sources():
+    folder = compiling.cache_folder()
+    assert folder is None or folder.name.startswith(f"maxdisc-{numba.__version__}-")
