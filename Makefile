@@ -1,6 +1,6 @@
 # Everything a newcomer needs: `make demo` and `make test` set themselves up.
 PYTHON ?= python3
-VENV := .venv
+VENV ?= .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
@@ -36,11 +36,20 @@ $(VENV)/.dev: $(VENV)/.test
 demo: $(VENV)/.demo  ## the main job on data that every machine has; writes demo-report.html
 	$(BIN)/python -m maxdisc.demo
 
-test: $(VENV)/.test  ## the tests, in some minutes on two cores
+test: $(VENV)/.test  ## does it work on this machine? every law, command and promise of the README; 4 minutes on 2 cores
 	$(BIN)/python -m pytest --quiet -n auto
 
-test-slow: $(VENV)/.test  ## the tests that take minutes: all rows of the paper's tables
-	$(BIN)/python -m pytest --quiet -n auto -m slow
+# SCIPY_ARRAY_API is what scikit-learn's array checks ask for. Tests that share an engine share a worker.
+test-all: $(VENV)/.dev  ## everything but the slow tests: all extras, engines, browser, examples, pages, links
+	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest --quiet -n auto --dist loadgroup -m 'not slow' --hypothesis-profile=thorough
+	$(MAKE) docs
+
+test-docs: $(VENV)/.dev  ## names, examples, pages and links
+	$(BIN)/python -m pytest --quiet -n auto -m 'not slow' tests/docs tests/test_readme.py
+	$(MAKE) docs
+
+test-slow: $(VENV)/.test  ## the tests that take minutes: all rows of the paper's tables; THIRD=1, 2 or 3 for a third of them
+	$(BIN)/python -m pytest --quiet -n auto -m slow $(if $(THIRD),--third $(THIRD))
 
 lint: $(VENV)/.dev  ## ruff and mypy
 	$(BIN)/ruff check .
@@ -78,6 +87,9 @@ bench-memory: $(VENV)/.test  ## peak memory of fit, up to 100 classes x 1,000,00
 
 bench-text: $(VENV)/.test  ## raw text to a model, next to CountVectorizer + MultinomialNB
 	$(BIN)/python benchmarks/text.py
+
+bench-small: $(VENV)/.test  ## CPU time of a default fit of 90 rows and 8 features, goal 40 ms
+	OMP_NUM_THREADS=1 MAXDISC_NUM_THREADS=1 $(BIN)/python benchmarks/small_fits.py
 
 bench-model-file: $(VENV)/.test  ## time to save and load a large model, beside its fit
 	$(BIN)/python benchmarks/model_file.py
@@ -146,5 +158,5 @@ paper-quick: $(VENV)/.dev  ## a part of them in minutes; tables go to build/pape
 	$(BIN)/python -m experiments tables --results build/paper-quick/results --out build/paper-quick
 
 clean:  ## remove what the other commands made
-	rm -rf $(VENV) .venv-all .venv-oldest build docs/_build docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-* build docs/_build docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 import safetensors
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -41,6 +41,7 @@ from maxdisc.divergences import DIVERGENCES, js_gm
 from maxdisc.families import FAMILIES, Gaussian, Poisson
 from maxdisc.smoothing import Smoothing
 from maxdisc.testing import random_data
+from tests.conftest import examples
 
 TEXTS = [
     "the cat sat",
@@ -640,7 +641,7 @@ plain = st.recursive(
 )
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(plain)
 def test_plain_values_come_back(value):
     again = decoded(json.loads(json.dumps(encoded(value, {}, "x"))), {})

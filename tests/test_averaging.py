@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from maxdisc import MaxDiscClassifier, load, save
+from maxdisc import MaxDiscClassifier, averaged_folds, joint_folds, load, save
 from maxdisc.artifact import describe
 from maxdisc.averaged_folds import (
     CONDITIONAL_RIDGES,
@@ -257,9 +257,9 @@ def test_neither_the_order_of_rows_nor_batches_matter():
 def test_products_and_residuals_give_the_same_average(monkeypatch, evidence):
     X, y = noisy(8)
     model = averaged(X, y, evidence)
-    monkeypatch.setattr("maxdisc.joint_folds.FEW_ROWS", 10)
+    monkeypatch.setattr(joint_folds, "FEW_ROWS", 10)
     for most in (2**25, 0):  # scores of held-out rows remembered, or computed again
-        monkeypatch.setattr("maxdisc.averaged_folds.MOST_SCORES", most)
+        monkeypatch.setattr(averaged_folds, "MOST_SCORES", most)
         other = averaged(X, y, evidence)
         np.testing.assert_allclose(other.predict_proba(X), model.predict_proba(X), atol=2e-3)
         assert other.evidence_.log_loss == pytest.approx(model.evidence_.log_loss, rel=1e-3)

@@ -9,7 +9,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer, save
@@ -22,6 +22,7 @@ from maxdisc.partitions import Looks, PartitionedRows
 from maxdisc.rows import ArrayRows, HashFolds
 from maxdisc.sweeping import Sweep
 from maxdisc.testing import check_rows
+from tests.conftest import examples
 
 ABOUT = {"data": "some rows", "--family": "poisson"}
 
@@ -153,7 +154,7 @@ def test_stopped_at_every_batch_the_model_is_the_same(parameters, tmp_path):
     assert whole.read > len(cuts) + 1
 
 
-@settings(max_examples=10)
+@examples(10)
 @given(cuts=st.lists(st.integers(1, 119), max_size=12, unique=True), data=st.data())
 def test_any_chunking_and_any_kills_give_the_model_of_the_rows_in_memory(cuts, data, tmp_path_factory):
     X, codes = table()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, brentq, minimize
 from scipy.special import logsumexp
@@ -23,6 +23,7 @@ from maxdisc.conditional import (
     fit,
     log_posterior,
 )
+from tests.conftest import examples
 
 SCALINGS = ("gis", "iis")
 
@@ -131,7 +132,7 @@ def test_at_the_free_optimum_the_expectations_are_those_of_the_data(name):
     n_classes=st.integers(2, 4),
     scale=st.sampled_from([1e-3, 1.0, 50.0]),
 )
-@settings(max_examples=40)
+@examples(40)
 def test_scaling_never_lowers_the_penalised_likelihood(
     seed, solver, precision, center, negative, sparse, whole, fit_bias, n_classes, scale
 ):
@@ -147,7 +148,7 @@ def test_scaling_never_lowers_the_penalised_likelihood(
 
 
 @given(seed=st.integers(0, 10_000), solver=st.sampled_from(SCALINGS), lower=st.sampled_from([-np.inf, 0.0]))
-@settings(max_examples=30)
+@examples(30)
 def test_scaling_of_class_features_never_lowers_it_either(seed, solver, lower):
     found = fit(classwise(seed, 30), Prior(0.1), solver=solver, lower=lower, max_iter=30)
     assert (np.diff(found.objective_path) >= -1e-10 * np.abs(found.objective_path[:-1])).all()

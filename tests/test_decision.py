@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import sys
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from maxdisc.divergences import js_gm
 from maxdisc.families import FAMILIES, Gaussian, Poisson
 from maxdisc.rows import ArrayRows
 from maxdisc.smoothing import Smoothing
-from maxdisc.testing import random_data
+from maxdisc.testing import batches_of, random_data, taking
 from maxdisc.threads import limited_threads
 
 families = pytest.mark.parametrize("name", FAMILIES)
@@ -157,18 +159,16 @@ def test_a_class_that_cannot_be_is_never_predicted_and_its_loss_is_finite():
     assert np.isfinite(swept.loss).all()
 
 
-def test_row_blocks_do_not_show(monkeypatch):
+def test_row_blocks_do_not_show():
     X, codes = random_data("gaussian", 50, 3, 4, seed=8)
     _, decision = fitted("gaussian", X, codes, 3)
     whole = decision.scores(X), sweep(decision, X, codes, np.ones(50), np.array([2, 4]))
-    monkeypatch.setattr(
-        "maxdisc.decision.row_blocks", lambda n, *_: [slice(i, i + 7) for i in range(0, n, 7)]
-    )
-    np.testing.assert_allclose(decision.scores(X), whole[0], rtol=1e-12)
-    swept = sweep(decision, X, codes, np.ones(50), np.array([2, 4]))
+    with batches_of(7):
+        np.testing.assert_allclose(decision.scores(X), whole[0], rtol=1e-12)
+        swept = sweep(decision, X, codes, np.ones(50), np.array([2, 4]))
+        np.testing.assert_allclose(decision.scores(sp.csr_array(X)), whole[0], rtol=1e-9)
     np.testing.assert_array_equal(swept.correct, whole[1].correct)
     np.testing.assert_allclose(swept.loss, whole[1].loss)
-    np.testing.assert_allclose(decision.scores(sp.csr_array(X)), whole[0], rtol=1e-9)
 
 
 def test_columns_far_from_zero_have_an_origin_and_sparse_rows_know_it():
@@ -234,12 +234,22 @@ def sparse_case(rng, name, n, n_features, n_kept, dtype, indices, share=0.3):
 
 def compiled(decision, X, threads=1):
     """Scores by compiled code, however few the cells are."""
-    with pytest.MonkeyPatch.context() as patch, limited_threads(threads):
-        patch.setattr("maxdisc.decision.MANY_STORED", 0)
-        patch.setattr("maxdisc.decision.STORED_WORTH_LOADING", 0)
-        patch.setattr("maxdisc.decision.CELLS_AT_A_TIME", 37)
-        patch.setattr(LinearDecision, "_kept", None)  # the other way would need it
+    with taking("compiled"), batches_of(37), limited_threads(threads):
         return decision.scores(X)
+
+
+def plain(decision, X):
+    """Scores by products, however many the cells are; compiled code cannot even be loaded."""
+    with taking("plain"), unloadable("scoring"):
+        return decision.scores(X)
+
+
+@contextmanager
+def unloadable(kernels):
+    """Have imports of these kernels fail: what needs them raises an ImportError."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, f"maxdisc.kernels.{kernels}", None)
+        yield
 
 
 linear = pytest.mark.parametrize("name", ["poisson", "exponential", "geometric", "bernoulli", "gaussian"])
@@ -253,18 +263,20 @@ def test_compiled_scores_of_sparse_rows_are_those_of_products(name, seed, n, n_k
     indices = data.draw(st.sampled_from([np.int32, np.int64]))
     decision, X = sparse_case(rng, name, 60, 12, n_kept, dtype, indices)
     X = X[:n]
-    due = decision.scores(X)
+    X.resize(n, data.draw(st.sampled_from([12, 2**14])))  # small tables are scored dense
     one, two = compiled(decision, X), compiled(decision, X, threads=2)
-    np.testing.assert_allclose(one, due, rtol=1e-12, atol=1e-10)
+    np.testing.assert_allclose(one, plain(decision, X), rtol=1e-12, atol=1e-10)
     np.testing.assert_array_equal(one, two)
     weighed = decision.weighed(rng.uniform(0, 1, n_kept), rng.normal(size=3))
-    np.testing.assert_allclose(compiled(weighed, X), weighed.scores(X), rtol=1e-12, atol=1e-10)
+    np.testing.assert_allclose(compiled(weighed, X), plain(weighed, X), rtol=1e-12, atol=1e-10)
+    with unloadable("scoring"), pytest.raises(ImportError):
+        compiled(decision, X)
 
 
 def test_compiled_scores_of_arrays_that_may_not_be_written_and_of_other_formats():
     decision, X = sparse_case(np.random.default_rng(0), "gaussian", 80, 9, 6, np.float64, np.int32)
     assert decision.apart(sparse=True).any()
-    due = decision.scores(X)
+    due = plain(decision, X)
     for array in (X.data, X.indices, X.indptr, decision.weights, decision.baseline):
         array.flags.writeable = False
     np.testing.assert_allclose(compiled(decision, X), due, rtol=1e-12)
@@ -287,20 +299,15 @@ def test_what_scores_compute_on_the_way_is_not_pickled():
     np.testing.assert_array_equal(compiled(pickle.loads(before), X), scores)
 
 
-def test_without_compiled_code_sparse_rows_are_scored_all_the_same(monkeypatch):
+def test_without_compiled_code_sparse_rows_are_scored_all_the_same():
     decision, X = sparse_case(np.random.default_rng(0), "poisson", 80, 9, 6, np.float64, np.int32)
-    due = decision.scores(X)
-    monkeypatch.setattr("maxdisc.decision.MANY_STORED", 0)
-    monkeypatch.setattr("maxdisc.decision.STORED_WORTH_LOADING", 0)
-    monkeypatch.setattr("maxdisc.kernels.works", lambda: False)
-    monkeypatch.setattr(LinearDecision, "_compiled_scores", None)
-    np.testing.assert_array_equal(decision.scores(X), due)
+    np.testing.assert_array_equal(plain(decision, X), decision.scores(X))
 
 
 @pytest.mark.parametrize("gaps", [0.0, 0.3])
 @pytest.mark.parametrize("amount", [0.0, 1.0, 100.0])
 @pytest.mark.parametrize("given_prior", [False, True])
-def test_compiled_scores_of_gaussians_are_those_of_their_densities(gaps, amount, given_prior, monkeypatch):
+def test_compiled_scores_of_gaussians_are_those_of_their_densities(gaps, amount, given_prior):
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 4, 200)
     X = rng.normal(rng.normal(size=(4, 300))[codes], rng.uniform(0.5, 2, (4, 300))[codes])
@@ -316,13 +323,12 @@ def test_compiled_scores_of_gaussians_are_those_of_their_densities(gaps, amount,
     moments = halves[0] + halves[1]  # whose sums are not about the means
     prior = rng.dirichlet(np.ones(5)) if given_prior else None
     given = (Gaussian(), moments, Smoothing(amount), js_gm, prior, 40)
-    ranking, decision = ranked_decision(*given)
-    monkeypatch.setattr("maxdisc.decision.MANY_STORED", 1)
-    monkeypatch.setattr("maxdisc.decision.MANY_CELLS", 1)
-    monkeypatch.setattr("maxdisc.decision.CELLS_AT_A_TIME", 500)
-    monkeypatch.setattr("maxdisc.decision.checked_scores", None)  # the other way would need it
+    with taking("plain"), unloadable("tables"):
+        ranking, decision = ranked_decision(*given)
+    with taking("compiled"), unloadable("tables"), pytest.raises(ImportError):
+        ranked_decision(*given)
     for threads in (1, 2):
-        with limited_threads(threads):
+        with taking("compiled"), batches_of(20), limited_threads(threads):
             found, by_found = ranked_decision(*given)
         np.testing.assert_allclose(found.scores, ranking.scores, rtol=1e-11)
         np.testing.assert_array_equal(found.scores == 0, ranking.scores == 0)
@@ -338,7 +344,7 @@ def test_compiled_scores_of_gaussians_are_those_of_their_densities(gaps, amount,
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("name", ["poisson", "exponential", "geometric", "bernoulli"])
-def test_the_compiled_sweep_is_the_general_one(name, threads, monkeypatch):
+def test_the_compiled_sweep_is_the_general_one(name, threads):
     rng = np.random.default_rng(0)
     dense = rng.gamma(0.3, 2.0, (200, 30)) if name == "exponential" else rng.poisson(0.5, (200, 30))
     dense = dense * (rng.random((200, 30)) < 0.5)
@@ -349,15 +355,15 @@ def test_the_compiled_sweep_is_the_general_one(name, threads, monkeypatch):
     codes[:5] = 1
     decision = ranked_decision(FAMILIES[name], moments, Smoothing(0.5), js_gm, size=25)[1]
     rows, sizes = np.r_[0:3, np.flatnonzero(rng.random(200) < 0.7)], np.array([1, 2, 7, 25])
-    general = sweep(decision, X, codes, weights, sizes, rows)
-    monkeypatch.setattr("maxdisc.decision.MANY_STORED", 1)
-    monkeypatch.setattr("maxdisc.decision.STORED_WORTH_LOADING", 1)
-    monkeypatch.setattr("maxdisc.decision.CELLS_AT_A_TIME", 64)
-    assert decision._is_swept_by_kernel(X)
-    with limited_threads(threads):
-        compiled = sweep(decision, X, codes, weights, sizes, rows)
-    with limited_threads(1):
-        alone = sweep(decision, X, codes, weights, sizes, rows)
+    with taking("plain"), unloadable("sweeping"):
+        general = sweep(decision, X, codes, weights, sizes, rows)
+    with taking("compiled"), batches_of(64):
+        with limited_threads(threads):
+            compiled = sweep(decision, X, codes, weights, sizes, rows)
+        with limited_threads(1):
+            alone = sweep(decision, X, codes, weights, sizes, rows)
+        with unloadable("sweeping"), pytest.raises(ImportError):
+            sweep(decision, X, codes, weights, sizes, rows)
     np.testing.assert_allclose(compiled.correct, general.correct, rtol=1e-12)
     np.testing.assert_allclose(compiled.loss, general.loss, rtol=1e-6)
     np.testing.assert_allclose((compiled.weight, compiled.squares), (general.weight, general.squares))
@@ -365,11 +371,10 @@ def test_the_compiled_sweep_is_the_general_one(name, threads, monkeypatch):
     np.testing.assert_array_equal(compiled.loss, alone.loss)
 
 
-def test_no_rows_are_swept_in_no_parts(monkeypatch):
-    monkeypatch.setattr("maxdisc.decision.MANY_STORED", 0)
-    monkeypatch.setattr("maxdisc.decision.STORED_WORTH_LOADING", 0)
+def test_no_rows_are_swept_in_no_parts():
     X, codes = sp.csr_array(np.eye(4)), np.array([0, 0, 1, 1])
     moments = ArrayRows(X, codes, 2).moments(FAMILIES["poisson"])[0]
     decision = ranked_decision(FAMILIES["poisson"], moments, Smoothing(0.5), js_gm)[1]
-    none = sweep(decision, X, codes, np.ones(4), np.array([4]), np.zeros(0, dtype=int))
+    with taking("compiled"):
+        none = sweep(decision, X, codes, np.ones(4), np.array([4]), np.zeros(0, dtype=int))
     assert (none.weight, none.correct.tolist()) == (0.0, [0.0])

@@ -2,18 +2,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from maxdisc import dual
 from maxdisc.dual import Problem, Status, expectations, integrals, solve, solving, tree
-from maxdisc.dual import compiled as compiled_dual
 from maxdisc.dual.powers import ScaledPowers
 from maxdisc.dual.tree import tree_solved
 from maxdisc.families import Bernoulli, Beta, Exponential, Gamma, Gaussian, Geometric, Poisson
 from maxdisc.functions import Cosine, Deviation, Indicator, LogAbove, LogBelow, Power, Sine, Spline, moments
 from maxdisc.support import Support
+from maxdisc.testing import taking
+from tests.conftest import examples
 
 UNIT, HALF, LINE = Support(0.0, 1.0), Support(0.0), Support()
 COUNTS, DICE = Support(0.0, lattice=True), Support(0.0, 5.0, lattice=True)
@@ -169,12 +170,12 @@ NARROW_COUNTS = {
 
 
 @pytest.mark.parametrize("name", NARROW_COUNTS)
-def test_narrow_counts_are_solved(name, monkeypatch):
+def test_narrow_counts_are_solved(name):
     """Where the spread is a small share of the mean or of a point's distance, or the tail hardly falls."""
-    monkeypatch.setattr(compiled_dual, "MANY_PROBLEMS", 0)
     problem = Problem(COUNTS, moments(4))
-    targets = expectations(problem, np.array(NARROW_COUNTS[name])[:, None])[1]
-    found = solve(problem, targets)
+    with taking("compiled"):
+        targets = expectations(problem, np.array(NARROW_COUNTS[name])[:, None])[1]
+        found = solve(problem, targets)
     assert found.status[0] == Status.SOLVED
     x = np.arange(2000.0)
     exponent = (found.natural * x ** np.arange(1, 5)[:, None]).sum(axis=0)
@@ -183,10 +184,10 @@ def test_narrow_counts_are_solved(name, monkeypatch):
     np.testing.assert_allclose(means, targets[:, 0], rtol=1e-9)
 
 
-def test_moments_of_counts_that_no_density_has_stay_unsolved(monkeypatch):
+def test_moments_of_counts_that_no_density_has_stay_unsolved():
     """On whole numbers (x - 3)(x - 4) is never negative."""
-    monkeypatch.setattr(compiled_dual, "MANY_PROBLEMS", 0)
-    found = solve(Problem(COUNTS, moments(2)), np.array([[3.5], [3.5**2 + 0.2]]))
+    with taking("compiled"):
+        found = solve(Problem(COUNTS, moments(2)), np.array([[3.5], [3.5**2 + 0.2]]))
     assert found.status[0] == Status.BOUNDARY
 
 
@@ -272,18 +273,19 @@ def test_what_the_tree_has_no_room_for_is_solved_all_the_same(monkeypatch):
 
 
 @pytest.mark.parametrize("support", [UNIT, HALF, LINE, COUNTS, DICE], ids=str)
-def test_compiled_code_and_numpy_agree(support, monkeypatch):
+def test_compiled_code_and_numpy_agree(support):
     order = 2 if support == DICE else 4
     rng = np.random.default_rng(1)
     problem = Problem(support, moments(order))
     natural = random_naturals(support, order, 12, rng)
-    compiled = expectations(problem, natural)
-    solved = solve(problem, compiled[1])
-    monkeypatch.setattr(compiled_dual, "MANY_PROBLEMS", 10**9)
-    plain = expectations(problem, natural)
+    with taking("compiled"):
+        compiled = expectations(problem, natural)
+        solved = solve(problem, compiled[1])
+    with taking("plain"):
+        plain = expectations(problem, natural)
+        again = solve(problem, plain[1])
     np.testing.assert_allclose(compiled[0], plain[0], rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(compiled[1], plain[1], rtol=1e-9)
-    again = solve(problem, plain[1])
     both = (solved.status == Status.SOLVED) & (again.status == Status.SOLVED)
     assert both.mean() > 0.8
     # Parameters of densities that hardly differ may: what they say is compared.
@@ -314,7 +316,7 @@ def test_newton_scaling_and_gradient_agree(support, functions):
         np.testing.assert_allclose(other.natural, newton.natural, rtol=1e-5, atol=1e-5)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(seed=st.integers(0, 10**6), which=st.sampled_from(["moments", "dice", "splines"]))
 def test_no_feasible_competitor_has_more_entropy(seed, which):
     support, functions = {
@@ -383,16 +385,16 @@ STATUSES = {
 }
 
 
-@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("way", ["plain", "compiled"])
 @pytest.mark.parametrize("name", STATUSES)
-def test_what_cannot_be_solved_is_told(name, many, monkeypatch):
-    monkeypatch.setattr(compiled_dual, "MANY_PROBLEMS", 0 if many else 10**9)
+def test_what_cannot_be_solved_is_told(name, way):
     support, functions, target, status = STATUSES[name]
-    found = solve(Problem(support, functions), np.array(target)[:, None])
+    with taking(way):
+        found = solve(Problem(support, functions), np.array(target)[:, None])
+        log_partition, mean = expectations(Problem(support, functions), found.natural)
     assert found.status[0] == status
     assert np.isfinite(found.natural).all()
     assert found.counts[status] == 1
-    log_partition, mean = expectations(Problem(support, functions), found.natural)
     assert np.isfinite(log_partition).all()
     assert np.isfinite(mean).all()
 

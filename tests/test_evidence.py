@@ -12,12 +12,12 @@ from scipy.special import softmax
 from sklearn.metrics import log_loss
 from sklearn.model_selection import RepeatedKFold
 
-from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer, decision
+from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer, held_out
 from maxdisc.datasets import load_docstrings
 from maxdisc.evidence import Evidence
 from maxdisc.families import FAMILIES
 from maxdisc.rows import ArrayRows, BatchRows
-from maxdisc.testing import random_data
+from maxdisc.testing import random_data, taking
 
 KINDS = ("calibrated", "refined")
 
@@ -192,14 +192,14 @@ def test_sparse_and_dense_rows_give_the_same_model():
         np.testing.assert_allclose(dense.predict_proba(X), sparse.predict_proba(X), atol=1e-4)
 
 
-def test_compiled_models_are_the_same(monkeypatch):
+def test_compiled_models_are_the_same():
     X, y = docstrings()
     X, y = X[:500, :4000], y[:500]
     for evidence in KINDS:
-        monkeypatch.setattr(decision, "MANY_CELLS", 1)
-        compiled = MaxDiscClassifier(evidence=evidence, smoothing=1.0).fit(X, y)
-        monkeypatch.setattr(decision, "MANY_CELLS", 2**40)
-        general = MaxDiscClassifier(evidence=evidence, smoothing=1.0).fit(X, y)
+        with taking("compiled"):
+            compiled = MaxDiscClassifier(evidence=evidence, smoothing=1.0).fit(X, y)
+        with taking("plain"):
+            general = MaxDiscClassifier(evidence=evidence, smoothing=1.0).fit(X, y)
         assert compiled.n_selected_ == general.n_selected_
         np.testing.assert_allclose(compiled.predict_proba(X), general.predict_proba(X), atol=1e-4)
 
@@ -409,7 +409,7 @@ def test_choosing_again_weighs_again():
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 def test_any_batches_give_the_same_model(form, monkeypatch):
     X, y = counts(500, 30)
-    monkeypatch.setattr("maxdisc.held_out.ENOUGH_SCORES", 3 * 200)
+    monkeypatch.setattr(held_out, "ENOUGH_SCORES", 3 * 200)
     whole = MaxDiscClassifier("poisson", cv="hash").fit_rows(ArrayRows(form(X), y, 3), [0, 1, 2])
     rng = np.random.default_rng(0)
     for step in (23, 170, 500):

@@ -8,10 +8,10 @@ from collections import Counter
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from maxdisc import MaxDiscClassifier, decision
+from maxdisc import MaxDiscClassifier
 from maxdisc.decision import LinearDecision, ranked_decision
 from maxdisc.divergences import js_gm
 from maxdisc.families import FAMILIES
@@ -28,7 +28,8 @@ from maxdisc.rows import ALWAYS_TRAINING, LEFT_OUT, ArrayRows, BatchRows, FixedF
 from maxdisc.selection import FoldModels
 from maxdisc.smoothing import Smoothing
 from maxdisc.sparse_folds import SparseFoldModels
-from maxdisc.testing import random_data
+from maxdisc.testing import random_data, taking
+from tests.conftest import examples
 
 ONE = Smoothing(1.0)
 
@@ -214,7 +215,7 @@ def agree(general, compiled):
     st.sampled_from([3, 8, 1000]),
     st.integers(0, 10**6),
 )
-@settings(max_examples=60)
+@examples(60)
 def test_compiled_evidence_is_that_of_the_general_way(name, n_rows, n_classes, n_features, most, seed):
     X, codes = sparse_data(n_rows, n_classes, n_features, seed)
     if name == "bernoulli":
@@ -251,19 +252,19 @@ def test_without_a_fold_models_are_those_of_the_other_rows(fold):
             np.testing.assert_allclose(held.evidence, expected[f].evidence, atol=1e-9)
 
 
-def test_folds_of_about_the_size_of_a_sample(monkeypatch):
+def test_folds_of_about_the_size_of_a_sample():
     """Some folds are sampled, some are taken whole: 438 and 437 rows where 437 are enough."""
-    monkeypatch.setattr(decision, "MANY_CELLS", 1)
     rng = np.random.default_rng(0)
     n_classes = 60
     n_rows = enough_rows(n_classes, 5) * 5 + 1
     codes = np.arange(n_rows) % n_classes
     X = sp.csr_array(rng.poisson(rng.gamma(0.3, 1.0, (n_classes, 40))[codes]).astype(float))
-    model = MaxDiscClassifier(n_features="all", smoothing=1.0).fit(X, codes)
-    assert len(model.evidence_.edges) > 0
-    monkeypatch.setattr(decision, "MANY_CELLS", 2**30)
-    general = MaxDiscClassifier(n_features="all", smoothing=1.0).fit(X, codes)
-    np.testing.assert_allclose(model.evidence_.weights, general.evidence_.weights, rtol=1e-3)
+    with taking("compiled"):
+        compiled = MaxDiscClassifier(n_features="all", smoothing=1.0).fit(X, codes)
+    assert len(compiled.evidence_.edges) > 0
+    with taking("plain"):
+        general = MaxDiscClassifier(n_features="all", smoothing=1.0).fit(X, codes)
+    np.testing.assert_allclose(compiled.evidence_.weights, general.evidence_.weights, rtol=1e-3)
 
 
 def test_batches_give_the_same_evidence():

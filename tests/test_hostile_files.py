@@ -20,12 +20,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from maxdisc import DiscriminativeMaxEnt, MaxDiscClassifier, ModelFileError, load
 from maxdisc.artifact import describe
 from maxdisc.artifact.container import CHECKSUM, Container, write
+from tests.conftest import examples
 
 FIXTURES = Path(__file__).parent / "artifact_fixtures"
 TABLE = (FIXTURES / "table.maxdisc").read_bytes()
@@ -709,8 +710,8 @@ def mutated_tensor(tensor, rng):
 @pytest.mark.parametrize("name", FILES)
 def test_mutants_are_sound_or_refused(tmp_path, name):
     rng = random.Random(name)
-    survived = 0
-    for _ in range(400):
+    survived, rounds = 0, examples(400).max_examples
+    for _ in range(rounds):
         document, tensors = parts(FILES[name])
         if rng.random() < 0.5:
             document = mutated(document, rng)
@@ -723,10 +724,10 @@ def test_mutants_are_sound_or_refused(tmp_path, name):
         except (ModelFileError, AttributeError):  # not even writable
             continue
         survived += sound_or_refused(tmp_path / "m", content) is not None
-    assert 0 < survived < 200
+    assert 0 < survived < rounds / 2
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.integers(0, 10**9), st.sampled_from(sorted(FILES)))
 def test_mutated_headers_are_sound_or_refused(tmp_path_factory, seed, name):
     rng = random.Random(seed)

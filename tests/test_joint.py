@@ -16,7 +16,7 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from maxdisc import MaxDiscClassifier, load, save
+from maxdisc import MaxDiscClassifier, joint_folds, load, save
 from maxdisc.artifact import describe
 from maxdisc.cli.evidence import loudest
 from maxdisc.divergences import js_gm
@@ -442,7 +442,7 @@ def test_products_and_residuals_choose_alike(monkeypatch):
         return models.choose(models.sizes)
 
     few = choice()
-    monkeypatch.setattr("maxdisc.joint_folds.FEW_ROWS", 10)
+    monkeypatch.setattr(joint_folds, "FEW_ROWS", 10)
     many = choice()
     assert (few.joint, few.size) == (many.joint, many.size)
     np.testing.assert_allclose(few.path.log_loss, many.path.log_loss, rtol=1e-6, atol=1e-9)
@@ -535,8 +535,8 @@ def test_what_a_joint_model_cannot_do_is_said_in_one_line():
 
 
 def test_too_many_features_for_products_are_refused(monkeypatch):
-    monkeypatch.setattr("maxdisc.joint_folds.FEW_ROWS", 10)
-    monkeypatch.setattr("maxdisc.joint_folds.MOST_COLUMNS", 3)
+    monkeypatch.setattr(joint_folds, "FEW_ROWS", 10)
+    monkeypatch.setattr(joint_folds, "MOST_COLUMNS", 3)
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match="4 features is too large for these rows: at most 3"):
         RawClassifier(structure="joint", n_features="all").fit(X, y)

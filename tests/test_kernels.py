@@ -13,11 +13,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from maxdisc import MaxDiscClassifier
+from maxdisc import MaxDiscClassifier, sparse_folds
 from maxdisc.families import FAMILIES
 from maxdisc.rows import ArrayRows, FixedFolds
+from maxdisc.support import Support
+from maxdisc.testing import batches_of, taking
 from maxdisc.threads import in_threads, limited_threads, n_threads
 
+# Large enough for each of the kernels that are loaded by size.
+KERNELS = {"cells", "scoring", "sums", "sweeping", "tables", "words"}
 FIT = """
 import sys, warnings
 import numpy as np, scipy.sparse as sp
@@ -25,18 +29,20 @@ import numpy as np, scipy.sparse as sp
 from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer
 rng = np.random.default_rng(0)
 y = np.arange(400) % 40
-X = sp.random_array((400, 30_000), density=0.01, rng=rng, format="csr")
+X = sp.random_array((400, 30_000), density=0.09, rng=rng, format="csr")
 X.data[:] = np.ceil(3 * X.data)
+documents = [" ".join(f"w{{(7 * i + j) % 3000}}" for j in range(500)) for i in range(2200)]
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     for _ in range(2):
         model = MaxDiscClassifier().fit(X, y)
-        long = [" ".join(60 * c + str(i % 50) for c in "abcd") for i in range(36_000)]
-        words = TermFrequencyVectorizer().fit_transform(long)
+        gaussian = MaxDiscClassifier("gaussian", n_features=50, smoothing=1.0, evidence="raw").fit(X, y)
+        words = TermFrequencyVectorizer().fit_transform(documents)
+        found = {{"p": model.predict_proba(X), "gaussian": gaussian.predict_proba(X)}}
 said = [str(w.message) for w in caught if issubclass(w.category, RuntimeWarning)]
 print(len(said), *said, sep="\\n")
-print("numba" in sys.modules and sys.modules["numba"] is not None)
-found = {{"p": model.predict_proba(X), "k": model.n_selected_, "words": words.shape, "n": words.sum()}}
+print(*(name.removeprefix("maxdisc.kernels.") for name in sys.modules if name.startswith("maxdisc.kernels.")))
+found |= {{"k": model.n_selected_, "words": words.shape, "n": words.sum()}}
 np.savez(sys.argv[1], **found)
 """
 
@@ -57,8 +63,9 @@ def fitted(folder, name, before="", **environment):
 
 @pytest.fixture(scope="module")
 def usual(tmp_path_factory):
-    told, model = fitted(tmp_path_factory.mktemp("usual"), "usual")
-    assert told == ["0", "True"]
+    (count, loaded), model = fitted(tmp_path_factory.mktemp("usual"), "usual")
+    assert count == "0"
+    assert set(loaded.split()) >= KERNELS
     return model
 
 
@@ -82,9 +89,10 @@ def test_without_numba_slower_code_does_the_same_and_says_so_once(before, reason
         f"numba cannot be used ({reason}), so slower code does the same: install numba again to get the "
         "compiled one."
     ]
-    assert loaded == "False"
+    assert loaded == ""
     assert model["k"] == usual["k"]
     np.testing.assert_allclose(model["p"], usual["p"], atol=1e-8)
+    np.testing.assert_allclose(model["gaussian"], usual["gaussian"], atol=1e-8)
     np.testing.assert_array_equal(model["words"], usual["words"])
     assert model["n"] == usual["n"]
 
@@ -93,9 +101,11 @@ def test_where_nothing_can_be_written_kernels_are_compiled_all_the_same(usual, t
     nowhere = tmp_path / "nowhere"
     nowhere.touch()  # a file, so no folder can be made there
     before = "import numba.core.config as c"
-    told, model = fitted(tmp_path, "unwritten", before, NUMBA_CACHE_DIR=str(nowhere / "in"))
-    assert told == ["0", "True"]
-    np.testing.assert_array_equal(model["p"], usual["p"])
+    (count, loaded), model = fitted(tmp_path, "unwritten", before, NUMBA_CACHE_DIR=str(nowhere / "in"))
+    assert count == "0"
+    assert set(loaded.split()) >= KERNELS
+    for name, found in model.items():
+        np.testing.assert_array_equal(found, usual[name])
 
 
 def counts(n=300, d=20_000, seed=0):
@@ -106,8 +116,8 @@ def counts(n=300, d=20_000, seed=0):
 
 def test_several_threads_fit_at_once():
     X, y = counts()
-    alone = MaxDiscClassifier().fit(X, y).predict_proba(X)
-    with ThreadPoolExecutor(4) as pool:
+    with taking("compiled"), ThreadPoolExecutor(4) as pool:
+        alone = MaxDiscClassifier().fit(X, y).predict_proba(X)
         found = list(pool.map(lambda _: MaxDiscClassifier().fit(X, y).predict_proba(X), range(6)))
     for one in found:
         np.testing.assert_array_equal(one, alone)
@@ -116,16 +126,16 @@ def test_several_threads_fit_at_once():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_child_that_was_forked_fits_too():
     X, y = counts()
-    alone = MaxDiscClassifier().fit(X, y).predict_proba(X)
-    with warnings.catch_warnings():
+    with taking("compiled"), warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # that threads may be running
+        alone = MaxDiscClassifier().fit(X, y).predict_proba(X)
         child = os.fork()
-    if child == 0:
-        same = False
-        try:
-            same = np.array_equal(MaxDiscClassifier().fit(X, y).predict_proba(X), alone)
-        finally:
-            os._exit(0 if same else 1)
+        if child == 0:
+            same = False
+            try:
+                same = np.array_equal(MaxDiscClassifier().fit(X, y).predict_proba(X), alone)
+            finally:
+                os._exit(0 if same else 1)
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
 
@@ -154,16 +164,16 @@ def test_no_more_threads_than_are_allowed(n_jobs, most):
 def test_the_number_of_jobs_changes_nothing_but_the_threads(monkeypatch):
     X, y = counts()
     asked = []
-    monkeypatch.setattr("maxdisc.decision.MANY_CELLS", 1)
 
     def watched(function, items, _=None):
         asked.append(n_threads())
         return [function(item) for item in items]
 
-    monkeypatch.setattr("maxdisc.sparse_folds.in_threads", watched)
-    one, two = (MaxDiscClassifier(n_jobs=n).fit(X, y) for n in (1, 2))
-    assert set(asked) == {1, 2}
-    np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
+    monkeypatch.setattr(sparse_folds, "in_threads", watched)
+    with taking("compiled"):
+        one, two = (MaxDiscClassifier(n_jobs=n).fit(X, y) for n in (1, 2))
+        assert set(asked) == {1, 2}
+        np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
     cores = n_threads()
     with limited_threads(-1):
         assert n_threads() >= cores or "OMP_NUM_THREADS" in os.environ
@@ -181,7 +191,7 @@ def test_a_number_of_jobs_that_is_none(bad):
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize("indices", [np.int32, np.int64])
 @pytest.mark.parametrize("family", ["poisson", "gaussian", "bernoulli"])
-def test_compiled_sums_are_those_of_products(threads, indices, family, monkeypatch):
+def test_compiled_sums_are_those_of_products(threads, indices, family):
     rng = np.random.default_rng(0)
     dense = rng.poisson(0.4, size=(300, 40)).astype(float)
     dense = np.minimum(dense, 1.0) if family == "bernoulli" else dense
@@ -192,10 +202,9 @@ def test_compiled_sums_are_those_of_products(threads, indices, family, monkeypat
     codes[codes == 2] = 3  # a class without rows
     rows = ArrayRows(X, codes, 4, rng.integers(0, 3, 300).astype(float))
     folds = FixedFolds(fold, 3)
-    plain = rows.moments(FAMILIES[family], folds)
-    monkeypatch.setattr("maxdisc.counting.MANY_CELLS", 1)
-    monkeypatch.setattr("maxdisc.counting.WORTH_LOADING", 1)
-    with limited_threads(threads):
+    with taking("plain"):
+        plain = rows.moments(FAMILIES[family], folds)
+    with taking("compiled"), limited_threads(threads):
         compiled = rows.moments(FAMILIES[family], folds)
     for one, other in zip(plain, compiled, strict=True):
         np.testing.assert_array_equal(one.sums, other.sums)  # integers: to the last bit
@@ -205,17 +214,17 @@ def test_compiled_sums_are_those_of_products(threads, indices, family, monkeypat
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_compiled_powers_are_taken_about_means_where_they_cancel(dtype, monkeypatch):
+def test_compiled_powers_are_taken_about_means_where_they_cancel(dtype):
     rng = np.random.default_rng(0)
     dense = rng.poisson(0.4, size=(300, 8)).astype(dtype)
     dense[:, 3] = 10_000 + rng.normal(size=300)  # hardly any zeros, far away
     dense[:5, 3] = 0
     dense[:, 5] = 7
     rows = ArrayRows(sp.csr_array(dense), rng.integers(0, 3, 300), 3)
-    (plain,) = rows.moments(FAMILIES["gaussian"])
-    monkeypatch.setattr("maxdisc.counting.MANY_CELLS", 1)
-    monkeypatch.setattr("maxdisc.counting.WORTH_LOADING", 1)
-    (compiled,) = rows.moments(FAMILIES["gaussian"])
+    with taking("plain"):
+        (plain,) = rows.moments(FAMILIES["gaussian"])
+    with taking("compiled"):
+        (compiled,) = rows.moments(FAMILIES["gaussian"])
     assert compiled.origin is not None
     np.testing.assert_array_equal(plain.origin != 0, compiled.origin != 0)
     for one, other in zip(plain.centred(), compiled.centred(), strict=True):
@@ -227,14 +236,13 @@ def test_compiled_powers_are_taken_about_means_where_they_cancel(dtype, monkeypa
         )
 
 
-def test_compiled_sums_of_no_rows_and_of_responsibilities(monkeypatch):
-    monkeypatch.setattr("maxdisc.counting.MANY_CELLS", 0)
-    monkeypatch.setattr("maxdisc.counting.WORTH_LOADING", 0)
+def test_compiled_sums_of_no_rows_and_of_responsibilities():
     rng = np.random.default_rng(0)
     X, shares = sp.csr_array(rng.poisson(1.0, size=(50, 6)).astype(float)), rng.dirichlet(np.ones(3), 50)
-    (found,) = ArrayRows(X, shares, 3).moments(FAMILIES["poisson"])[:1]
+    with taking("compiled"):
+        (found,) = ArrayRows(X, shares, 3).moments(FAMILIES["poisson"])[:1]
+        (none,) = ArrayRows(X[:0], np.zeros(0, dtype=int), 3).moments(FAMILIES["poisson"])[:1]
     np.testing.assert_allclose(found.sums[0], shares.T @ X.toarray(), rtol=1e-12)
-    (none,) = ArrayRows(X[:0], np.zeros(0, dtype=int), 3).moments(FAMILIES["poisson"])[:1]
     assert not none.sums.any()
     assert none.sums.shape == (1, 3, 6)
 
@@ -242,18 +250,16 @@ def test_compiled_sums_of_no_rows_and_of_responsibilities(monkeypatch):
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("gaps", [0.0, 0.3])
-def test_tiles_of_dense_tables_have_the_sums_of_blocks(threads, dtype, gaps, monkeypatch):
+def test_tiles_of_dense_tables_have_the_sums_of_blocks(threads, dtype, gaps):
     rng = np.random.default_rng(0)
-    monkeypatch.setattr("maxdisc.kernels.sums.COLUMNS_AT_A_TIME", 7)
     X = (1e4 * rng.normal(size=23) + rng.normal(size=(300, 23))).astype(dtype)
     X[rng.random(X.shape) < gaps] = np.nan
     codes, weights = rng.integers(0, 4, 300), rng.uniform(0, 2, 300)
     X[codes == 1, 3] = np.nan if gaps else 5.0
     rows, folds = ArrayRows(X, codes, 4, weights), FixedFolds(rng.integers(-1, 3, 300), 3)
-    blocks = rows.moments(FAMILIES["gaussian"], folds)
-    monkeypatch.setattr("maxdisc.counting.MANY_VALUES", 1)
-    monkeypatch.setattr("maxdisc.counting.VALUES_WORTH_LOADING", 1)
-    with limited_threads(threads):
+    with taking("plain"):
+        blocks = rows.moments(FAMILIES["gaussian"], folds)
+    with taking("compiled"), batches_of(7), limited_threads(threads):
         tiles = rows.moments(FAMILIES["gaussian"], folds)
     exact = X.astype(np.float64)
     for f, (one, other) in enumerate(zip(blocks, tiles, strict=True)):
@@ -272,28 +278,25 @@ def test_tiles_of_dense_tables_have_the_sums_of_blocks(threads, dtype, gaps, mon
             np.testing.assert_allclose(other.centred()[1][1, c], squares, rtol=1e-9, atol=1e-9)
 
 
-def test_a_table_in_another_order_takes_the_other_way(monkeypatch):
-    monkeypatch.setattr("maxdisc.counting.MANY_VALUES", 1)
-    monkeypatch.setattr("maxdisc.counting.VALUES_WORTH_LOADING", 1)
+def test_a_table_in_another_order_takes_the_other_way():
     rng = np.random.default_rng(0)
     X, codes = rng.normal(size=(60, 5)), np.arange(60) % 2
-    whole = ArrayRows(X, codes, 2).moments(FAMILIES["gaussian"])[0].centred()
-    for other in (np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2]):
-        for found, due in zip(
-            ArrayRows(other, codes, 2).moments(FAMILIES["gaussian"])[0].centred(), whole, strict=True
-        ):
+    with taking("compiled"):
+        whole, *others = (
+            ArrayRows(table, codes, 2).moments(FAMILIES["gaussian"])[0].centred()
+            for table in (X, np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2])
+        )
+    for other in others:
+        for found, due in zip(other, whole, strict=True):
             np.testing.assert_allclose(found, due, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("way", ["plain", "compiled"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("bad", [np.inf, -np.inf, 3e200, -1.001e140])
-def test_what_is_out_of_range_is_found_in_the_sums_and_said_as_ever(compiled, dtype, bad, monkeypatch):
+def test_what_is_out_of_range_is_found_in_the_sums_and_said_as_ever(way, dtype, bad):
     if dtype == np.float32:
         bad = np.copysign(np.inf, bad)
-    if compiled:
-        monkeypatch.setattr("maxdisc.counting.MANY_VALUES", 1)
-        monkeypatch.setattr("maxdisc.counting.VALUES_WORTH_LOADING", 1)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(90, 5)).astype(dtype)
     X[rng.random(X.shape) < 0.1] = np.nan
@@ -310,34 +313,30 @@ def test_what_is_out_of_range_is_found_in_the_sums_and_said_as_ever(compiled, dt
     plans.append(FixedFolds(left_out, 3))
     for given, folds in [*((weights, plan) for plan in plans), (weightless, None)]:
         rows = ArrayRows(X, np.arange(90) % 3, 3, given, names, start=7)
-        with pytest.raises(ValueError, match="gaussian family") as found:
+        with taking(way), pytest.raises(ValueError, match="gaussian family") as found:
             rows.moments(FAMILIES["gaussian"], folds)
         assert str(found.value) == str(due.value)
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-def test_a_column_out_of_range_that_does_not_vary_is_found(compiled, monkeypatch):
-    if compiled:
-        monkeypatch.setattr("maxdisc.counting.MANY_VALUES", 1)
-        monkeypatch.setattr("maxdisc.counting.VALUES_WORTH_LOADING", 1)
+@pytest.mark.parametrize("way", ["plain", "compiled"])
+def test_a_column_out_of_range_that_does_not_vary_is_found(way):
     X = np.random.default_rng(0).normal(size=(40, 3))
     X[:, 1] = 2.0**470  # its square is a number, and it has no variance
-    with pytest.raises(ValueError, match=r"at most 1e\+140, but column 1 has .* in row 0"):
+    said = r"at most 1e\+140, but column 1 has .* in row 0"
+    with taking(way), pytest.raises(ValueError, match=said):
         ArrayRows(X, np.arange(40) % 2, 2).moments(FAMILIES["gaussian"])
 
 
 def test_a_dense_table_on_the_line_is_not_read_just_to_look(monkeypatch):
     looked = []
-    monkeypatch.setattr("maxdisc.support.Support.contains", lambda *_: looked.append(1))
+    monkeypatch.setattr(Support, "contains", lambda *_: looked.append(1))
     X = np.random.default_rng(0).normal(1e100, 1e90, size=(60, 4))
     ArrayRows(X, np.arange(60) % 2, 2).moments(FAMILIES["gaussian"])
     assert not looked
 
 
 @pytest.mark.parametrize("weights", [None, "rising", "falling", "light at first"])
-def test_tiles_keep_the_digits_of_variances_wherever_the_first_rows_are(weights, monkeypatch):
-    monkeypatch.setattr("maxdisc.counting.MANY_VALUES", 1)
-    monkeypatch.setattr("maxdisc.counting.VALUES_WORTH_LOADING", 1)
+def test_tiles_keep_the_digits_of_variances_wherever_the_first_rows_are(weights):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 4))
     X[:4, 0] += 1e7  # the first block
@@ -349,7 +348,9 @@ def test_tiles_keep_the_digits_of_variances_wherever_the_first_rows_are(weights,
         "falling": np.logspace(0, -9, 400),
         "light at first": np.where(np.arange(400) < 8, 1e-12, 1.0),
     }.get(weights, np.ones(400))
-    found = ArrayRows(X, np.zeros(400, dtype=int), 1, w).moments(FAMILIES["gaussian"])[0].centred()[1][1, 0]
+    with taking("compiled"):
+        (moments,) = ArrayRows(X, np.zeros(400, dtype=int), 1, w).moments(FAMILIES["gaussian"])
+    found = moments.centred()[1][1, 0]
     for j, squares in enumerate(found):
         seen = ~np.isnan(X[:, j])
         exact, heavy = X[seen, j].astype(np.longdouble), w[seen].astype(np.longdouble)

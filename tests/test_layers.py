@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ LAYERS = {
     "wording": 0,
     "measures": 0,
     "kernels": 0,
+    "switches": 0,
     "threads": 0,
     "support": 0,
     "tables": 0,
@@ -106,17 +108,19 @@ LAYERS = {
 
 #: Within a layer, who may import whom.
 PEERS = {
+    "switches": {"kernels"},
+    "matrices": {"switches"},
     "support": {"matrices"},
     "tables": {"matrices"},
     "frames": {"matrices"},
     "moments": {"matrices"},
-    "counting": {"kernels", "matrices", "moments", "threads"},
+    "counting": {"kernels", "matrices", "moments", "switches", "threads"},
     "products": {"counting", "matrices", "moments"},
     "smoothing": {"matrices", "moments"},
-    "sweeping": {"kernels", "matrices"},
+    "sweeping": {"kernels", "matrices", "switches"},
     "measures": {"matrices"},
     "functions": {"matrices", "support"},
-    "dual": {"functions", "kernels", "matrices", "support", "threads"},
+    "dual": {"functions", "kernels", "matrices", "support", "switches", "threads"},
     "decision": {"divergences"},
     "columns": {"divergences"},
     "mixed": {"columns", "decision", "divergences"},
@@ -198,8 +202,13 @@ def modules():
             yield parts[0], path
 
 
+@cache
 def imports(path):
     """(package, submodule or None) for every import anywhere in a file, type-checking ones included."""
+    return list(_imports(path))
+
+
+def _imports(path):
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import log_softmax
 from sklearn.compose import make_column_selector
@@ -25,6 +25,7 @@ from maxdisc.mixed import ranked_model
 from maxdisc.rows import ArrayRows
 from maxdisc.smoothing import Smoothing
 from maxdisc.tables import Table
+from tests.conftest import examples
 
 RAW = {"evidence": "raw", "n_features": "all", "smoothing": 1.0}
 
@@ -67,7 +68,7 @@ def test_one_block_is_the_family_itself():
         np.testing.assert_allclose(first.scores(X), second.scores(Table([X], 5)), rtol=1e-12)
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.sampled_from([0.01, 1.0, 30.0]))
 def test_levels_are_probabilities_and_divergences_those_of_discrete_distributions(seed, n_levels, amount):
     rng = np.random.default_rng(seed)

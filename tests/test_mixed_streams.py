@@ -9,7 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from maxdisc import MaxDiscClassifier
@@ -17,6 +17,7 @@ from maxdisc.checkpoints import Journal
 from maxdisc.frames import cells_of
 from maxdisc.streams import LabelledStream
 from maxdisc.table_totals import TableTotals
+from tests.conftest import examples
 
 
 def people(n=600, seed=0):
@@ -113,7 +114,7 @@ def test_one_family_for_all_is_as_before():
     np.testing.assert_array_equal(one.predict(numbers), whole.predict(numbers))
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(st.lists(st.integers(1, 59), max_size=4), st.integers(0, 10))
 def test_totals_are_a_commutative_monoid(edges, seed):
     frame, y = people(60, seed)

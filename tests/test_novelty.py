@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 from sklearn.datasets import load_digits
@@ -30,6 +30,7 @@ from maxdisc.selection import FoldModels
 from maxdisc.smoothing import Smoothing
 from maxdisc.sparse_folds import SparseFoldModels
 from maxdisc.testing import random_data
+from tests.conftest import examples
 
 
 def simulated(kind, n, seed):
@@ -161,7 +162,7 @@ def test_compiled_folds_say_the_same_of_unknown_classes():
             np.testing.assert_allclose(*by_row, rtol=1e-9, atol=1e-9)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     st.sampled_from(["gaussian", "poisson", "gamma", "bernoulli"]), st.integers(1, 6), st.integers(0, 10**6)
 )
@@ -187,7 +188,7 @@ def test_what_says_nothing_of_classes_says_nothing_of_unknown_ones():
     assert not decision.telling.all()
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.lists(st.integers(-50, 50), min_size=1, max_size=2000), st.integers(0, 10**6))
 def test_p_values_are_never_below_the_share_of_rows_as_strange(found, seed):
     values = np.array(found) / 7

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -55,10 +56,11 @@ def test_blocks_of_features_change_nothing(form, gaps, monkeypatch):
     rows = partitioned(form(X), codes, 3)
     family = FAMILIES["gaussian"]
     whole = rows.moments(family, HashFolds(3))
+    blocks = replace(rows, most_bytes=8 * 2 * 3 * 4 * 5)  # of five features
+    blocks.example()  # found by a pass of its own
     asked = []
-    monkeypatch.setattr("maxdisc.partitions.MOST_BYTES", 8 * 2 * 3 * 4 * 5)
     monkeypatch.setattr(rows.engine, "added", lambda job: asked.append(1) or Pieces.added(rows.engine, job))
-    parts = rows.moments(family, HashFolds(3))
+    parts = blocks.moments(family, HashFolds(3))
     assert len(asked) == 3
     for part, want in zip(parts, whole, strict=True):
         for name in ("weight", "sums", "origin", "observed", "nonzero"):

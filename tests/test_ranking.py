@@ -18,7 +18,7 @@ from maxdisc.divergences import one_vs_rest
 from maxdisc.families import FAMILIES
 from maxdisc.fitted import FittedModel
 from maxdisc.ranking import ranking_table
-from maxdisc.testing import random_data
+from maxdisc.testing import batches_of, random_data
 
 IRIS = load_iris()
 
@@ -62,11 +62,11 @@ def test_more_of_an_amount_is_more_on_the_whole_not_more_often():
 
 
 @pytest.mark.parametrize("block", [1, 7, 10**9])
-def test_blocks_change_nothing(block, monkeypatch):
+def test_blocks_change_nothing(block):
     model, *_ = fitted("poisson", n_features="all")
     whole = ranking_table(model)
-    monkeypatch.setattr("maxdisc.matrices.blocks.__defaults__", (block,))
-    again = ranking_table(model, per_class=9)
+    with batches_of(block):
+        again = ranking_table(model, per_class=9)
     assert whole.to_dict() == again.to_dict()
     for label in model.classes_:
         assert whole.of_class(label, 9) == again.of_class(label, 9)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from maxdisc import MaxDiscClassifier
+from maxdisc import redundancy as redundancy_module
 from maxdisc.divergences import FeatureRanking, js_gm
 from maxdisc.families import FAMILIES
 from maxdisc.folds import fold_plans
@@ -130,7 +131,7 @@ def test_negative_scores_are_refused_and_each_column_is_chosen_once():
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
 def test_folds_that_differ_in_their_first_columns_too_much_are_left_as_they_are(kind, monkeypatch):
-    monkeypatch.setattr("maxdisc.redundancy.MOST_BYTES", 8)
+    monkeypatch.setattr(redundancy_module, "MOST_BYTES", 8)
     redundancy = Redundancy(1.0)
     orders = [np.roll(np.arange(5), shift) for shift in range(4)]
     assert len(redundancy.candidates(orders, 100)) == 0
@@ -176,7 +177,7 @@ def test_only_so_many_are_chosen_in_turn(monkeypatch):
     scores = rng.random(20) + 0.1
     given = (FeatureRanking.of(scores), np.arange(20), overlap_of(X, codes))
     whole = Redundancy(3.0).reranked(*given).order
-    monkeypatch.setattr("maxdisc.redundancy.MOST_CHOSEN", 4)
+    monkeypatch.setattr(redundancy_module, "MOST_CHOSEN", 4)
     few = Redundancy(3.0).reranked(*given).order
     np.testing.assert_array_equal(few[:4], whole[:4])
     assert (np.diff(scores[few[4:]]) <= 0).all()
@@ -186,7 +187,7 @@ def test_candidates_of_many_folds_stay_bounded(monkeypatch):
     rng = np.random.default_rng(0)
     orders = [rng.permutation(5000) for _ in range(4)]
     assert len(Redundancy(1.0, 300).candidates(orders)) > 300
-    monkeypatch.setattr("maxdisc.redundancy.MOST_BYTES", 8 * 10 * 200**2)
+    monkeypatch.setattr(redundancy_module, "MOST_BYTES", 8 * 10 * 200**2)
     few = Redundancy(1.0, 300).candidates(orders, 10)
     assert 190 <= len(few) <= 200
     # Each ranking begins with candidates, and re-ranks as many of its features as begin it without a gap.
@@ -210,7 +211,7 @@ def test_the_products_of_all_folds_and_plans_stay_bounded(monkeypatch):
             asked.append((len(columns), folds.count))
             return super().products(columns, folds, per_class, means)
 
-    monkeypatch.setattr("maxdisc.redundancy.MOST_BYTES", 8 * 21 * 6**2)
+    monkeypatch.setattr(redundancy_module, "MOST_BYTES", 8 * 21 * 6**2)
     plans = fold_plans(splits, X, codes)
     models = FoldModels.of(Watched(X, codes, 2), FAMILIES["gaussian"], js_gm, None, plans, Redundancy(1.0))
     (path,) = models.paths(np.array([1, 10]), (Smoothing(1.0),))

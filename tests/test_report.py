@@ -16,7 +16,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from matplotlib import pyplot
 from sklearn import metrics
@@ -31,6 +31,7 @@ from maxdisc.report.markdown import plain
 from maxdisc.report.page import page
 from maxdisc.report.record import FORMAT
 from maxdisc.report.summary import percent
+from tests.conftest import examples
 
 IRIS = load_iris(as_frame=True)
 NAMES = IRIS.target_names[IRIS.target]
@@ -462,7 +463,7 @@ hostile = st.text(max_size=60) | st.text(
 @example("\ud800\uffff\x00")
 @example("$\\frac{")
 @example("漢字 שלום 🏳️‍🌈")
-@settings(max_examples=15)
+@examples(15)
 def test_whatever_a_text_says_it_changes_nothing_but_text(small_report, harmless, harmless_shape, text):
     report = rewritten(small_report, text)
     parser = checked_page(report)

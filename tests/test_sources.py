@@ -22,8 +22,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxdisc.sources import Batch, Dataset, SourceError, guess_roles, joined, matching, open_sink
-from maxdisc.sources import streams as stream_module
 from maxdisc.sources.sinks import format_to_write
+from maxdisc.testing import batches_of
 
 ROWS = [
     {"body": "the first, with a comma", "kind": "ham", "size": "3"},
@@ -189,16 +189,15 @@ class TestFormats:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
         assert everything("-") == ROWS
 
-    def test_batches_are_bounded_and_know_their_rows(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("maxdisc.sources.delimited.BATCH_BYTES", 1000)
-        monkeypatch.setattr(stream_module, "BATCH_BYTES", 1000)
+    def test_batches_are_bounded_and_know_their_rows(self, tmp_path):
         rows = [{"n": str(i), "word": "w" * (i % 50)} for i in range(500)]
         for path in (
             write(tmp_path / "a.csv", as_csv(rows)),
             write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, rows))),
         ):
             data = Dataset([path])
-            batches = list(data.batches(["n"]))
+            with batches_of(16):
+                batches = list(data.batches(["n"]))
             assert len(batches) > 5
             assert max(map(len, batches)) < 200
             numbers = [(int(n) + 1, b.first_row + i) for b in batches for i, n in enumerate(b.strings("n"))]
@@ -288,10 +287,10 @@ class TestTrouble:
         assert path in str(error.value)
         assert "\n" not in str(error.value)
 
-    def test_a_row_that_never_ends(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("maxdisc.sources.delimited.BATCH_BYTES", 2**20)
+    def test_a_row_that_never_ends(self, tmp_path):
         path = write(tmp_path / "a.csv", 'a,b\n1,2\n3,"' + "x,y\n" * 2**20)
-        with pytest.raises(SourceError, match=r"a quote .* that never ends"):
+        said = r"longer than 1 MiB: is there a quote .* that never ends"
+        with batches_of(2**14), pytest.raises(SourceError, match=said):
             everything(path)
 
     def test_huge_fields_and_nul_bytes_are_text(self, tmp_path):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from maxdisc import MaxDiscClassifier, decision, sparse_folds
+from maxdisc import MaxDiscClassifier, selection, sparse_folds
 from maxdisc.decision import ranked_decision
 from maxdisc.divergences import FeatureRanking, js_gm
 from maxdisc.families import FAMILIES, Poisson
@@ -19,7 +19,9 @@ from maxdisc.selection import FoldModels, choose, size_grid
 from maxdisc.smoothing import Smoothing
 from maxdisc.sparse_folds import SparseFoldModels, _by_columns, suits
 from maxdisc.sweeping import Bucketed, sweep_tasks
+from maxdisc.testing import batches_of, taking
 from maxdisc.threads import limited_threads
+from tests.conftest import examples
 
 NAMES = ["poisson", "exponential", "geometric", "bernoulli"]
 SMOOTHINGS = st.builds(Smoothing, st.sampled_from([0.0, 0.03, 1.0, 50.0]), st.sampled_from(["own", "flat"]))
@@ -50,7 +52,7 @@ def problems(draw):
 
 
 @given(problems(), SMOOTHINGS, st.sampled_from([None, range(1), range(3), range(1, 5), range(2, 4)]))
-@settings(max_examples=150)
+@examples(150)
 def test_paths_are_those_of_the_general_way(problem, smoothing, chosen):
     family, rows, prior, plans = problem
     # In general position: where scores tie, of features or of classes, rounding decides. Cells that are only
@@ -101,7 +103,7 @@ def test_a_bucket_is_the_first_size_that_has_the_feature(scores, data):
 
 
 @given(problems())
-@settings(max_examples=50)
+@examples(50)
 def test_moments_of_all_rows_are_those_of_one_pass_over_them(problem):
     family, rows, prior, plans = problem
     found = SparseFoldModels(rows, family, prior, plans).total()
@@ -116,28 +118,22 @@ def test_moments_of_all_rows_are_those_of_one_pass_over_them(problem):
 def test_columns_are_those_of_scipy(n_rows, n_features, threads, index):
     X = sp.random_array((n_rows, n_features), density=0.3, rng=np.random.default_rng(n_rows), format="csr")
     X.indptr, X.indices = X.indptr.astype(index), X.indices.astype(index)
-    many, sparse_folds.CELLS_AT_A_TIME = sparse_folds.CELLS_AT_A_TIME, 0
-    try:
-        with limited_threads(threads):
-            ours = _by_columns(X)
-    finally:
-        sparse_folds.CELLS_AT_A_TIME = many
+    with taking("compiled"), limited_threads(threads):
+        ours = _by_columns(X)
     theirs = sp.csc_array(X)
     for name in ("indptr", "indices", "data"):
         np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
 
 
 @given(problems(), SMOOTHINGS)
-@settings(max_examples=100)
+@examples(100)
 def test_the_compiled_decision_is_the_general_one(problem, smoothing):
     family, rows, prior, _ = problem
     moments = rows.moments(family)[0]
-    ranking, model = ranked_decision(family, moments, smoothing, js_gm, prior)
-    many, decision.MANY_CELLS = decision.MANY_CELLS, 1
-    try:
+    with taking("plain"):
+        ranking, model = ranked_decision(family, moments, smoothing, js_gm, prior)
+    with taking("compiled"):
         ranking_2, model_2 = ranked_decision(family, moments, smoothing, js_gm, prior)
-    finally:
-        decision.MANY_CELLS = many
     np.testing.assert_allclose(ranking_2.scores, ranking.scores, rtol=1e-9, atol=1e-17)
     back, back_2 = np.argsort(model.columns), np.argsort(model_2.columns)
     np.testing.assert_allclose(model_2.weights[..., back_2], model.weights[..., back], rtol=1e-12, atol=1e-14)
@@ -148,12 +144,14 @@ def test_the_compiled_decision_is_the_general_one(problem, smoothing):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_large_problem_takes_the_compiled_way_and_chooses_the_same(name, monkeypatch):
+def test_a_large_problem_takes_the_compiled_way_and_chooses_the_same(name):
     X, codes = sparse_data(name, 400, 5, 300, seed=1)
-    general = MaxDiscClassifier(name).fit(X, codes)
-    monkeypatch.setattr(decision, "MANY_CELLS", 1)
-    assert suits(ArrayRows(X, codes, 5), FAMILIES[name], js_gm)
-    compiled = MaxDiscClassifier(name).fit(X, codes)
+    with taking("plain"):
+        assert not suits(ArrayRows(X, codes, 5), FAMILIES[name], js_gm)
+        general = MaxDiscClassifier(name).fit(X, codes)
+    with taking("compiled"):
+        assert suits(ArrayRows(X, codes, 5), FAMILIES[name], js_gm)
+        compiled = MaxDiscClassifier(name).fit(X, codes)
     assert compiled.smoothing_ == general.smoothing_
     assert compiled.n_selected_ == general.n_selected_
     np.testing.assert_array_equal(compiled.path_.accuracy, general.path_.accuracy)
@@ -181,7 +179,7 @@ def test_smoothings_are_compared_on_as_many_folds_as_it_takes(monkeypatch):
         np.testing.assert_allclose(models.held, 60)
         sizes, smoothings = size_grid(40), FAMILIES["poisson"].smoothings
         for enough, n_folds in ((1, 1), (60, 1), (61, 2), (10**6, 5)):
-            monkeypatch.setattr("maxdisc.selection.ENOUGH_ROWS", enough)
+            monkeypatch.setattr(selection, "ENOUGH_ROWS", enough)
             found = choose(models, smoothings, sizes)
             first = models.paths(sizes, smoothings, range(n_folds))
             best = max(first, key=lambda path: path.mean_accuracy.max())
@@ -206,16 +204,16 @@ def test_a_fold_whose_rows_have_no_weight_does_not_count():
     assert choices[0].size == choices[1].size
 
 
-def test_folds_are_taken_in_groups_where_memory_is_short(monkeypatch):
+def test_folds_are_taken_in_groups_where_memory_is_short():
     X, codes = sparse_data("poisson", 300, 3, 40, seed=3)
     rows, folds = ArrayRows(X, codes, 3), [FixedFolds(np.arange(300) % 7, 7)]
     sizes, smoothings = size_grid(40), FAMILIES["poisson"].smoothings
     paths = []
-    for size in (2**29, 2**13, 1):
-        monkeypatch.setattr("maxdisc.sparse_folds.CELLS_AT_ONCE", size)
-        models = SparseFoldModels(rows, FAMILIES["poisson"], None, folds)
-        paths.append(choose(models, smoothings, sizes).path)
-        assert len(models._groups) == {2**29: 1, 2**13: 3, 1: 7}[size]
+    for size, n_groups in ((2**29, 1), (2**13, 3), (1, 7)):
+        with batches_of(size):
+            models = SparseFoldModels(rows, FAMILIES["poisson"], None, folds)
+            paths.append(choose(models, smoothings, sizes).path)
+        assert len(models._groups) == n_groups
     for path in paths[1:]:
         np.testing.assert_array_equal(path.accuracy, paths[0].accuracy)
         np.testing.assert_allclose(path.log_loss, paths[0].log_loss, rtol=1e-12)
@@ -223,11 +221,11 @@ def test_folds_are_taken_in_groups_where_memory_is_short(monkeypatch):
 
 def test_threads_change_nothing(monkeypatch):
     X, codes = sparse_data("poisson", 500, 4, 80, seed=5)
-    monkeypatch.setattr(decision, "MANY_CELLS", 1)
     models = []
     for threads in ("1", "3"):
         monkeypatch.setenv("MAXDISC_NUM_THREADS", threads)
-        models.append(MaxDiscClassifier().fit(X, codes))
+        with taking("compiled"):
+            models.append(MaxDiscClassifier().fit(X, codes))
     np.testing.assert_array_equal(models[0].path_.log_loss, models[1].path_.log_loss)
     np.testing.assert_array_equal(models[0].decision_.weights, models[1].decision_.weights)
 
@@ -236,25 +234,25 @@ def test_threads_change_nothing(monkeypatch):
     ("value", "weight"), [(1e-300, 1e-30), (5e-324, 1e-12), (1e-300, 1.0), (1e200, 1e12)]
 )
 @pytest.mark.parametrize("name", ["poisson", "exponential", "geometric"])
-def test_products_that_vanish_or_nearly_overflow(name, value, weight, monkeypatch):
-    monkeypatch.setattr(decision, "MANY_CELLS", 1)
+def test_products_that_vanish_or_nearly_overflow(name, value, weight):
     X, codes = sp.csr_array(np.full((2000, 2), value)), np.arange(2000) % 2
-    model = MaxDiscClassifier(name).fit(X, codes, sample_weight=np.full(2000, weight))
-    assert np.isfinite(model.predict_proba(X[:1])).all()
+    with taking("compiled"):
+        model = MaxDiscClassifier(name).fit(X, codes, sample_weight=np.full(2000, weight))
+        assert np.isfinite(model.predict_proba(X[:1])).all()
 
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("name", ["poisson", "exponential"])
 # Held-out log-odds have no digits left where one row outweighs another by more than double precision holds.
 @pytest.mark.parametrize(("evidence", "span"), [("raw", 12), ("calibrated", 3)])
-def test_weights_of_any_size_choose_the_same(name, evidence, span, seed, monkeypatch):
+def test_weights_of_any_size_choose_the_same(name, evidence, span, seed):
     rng = np.random.default_rng(seed + 130)
     X, codes = sp.csr_array(rng.poisson(0.4, (10, 20)).astype(float)), np.arange(10) % 3
     weights = 10.0 ** rng.uniform(-span, span, 10)
     models = []
-    for many in (1, 10**12):
-        monkeypatch.setattr(decision, "MANY_CELLS", many)
-        models.append(MaxDiscClassifier(name, evidence=evidence).fit(X, codes, sample_weight=weights))
+    for way in ("compiled", "plain"):
+        with taking(way):
+            models.append(MaxDiscClassifier(name, evidence=evidence).fit(X, codes, sample_weight=weights))
     assert models[0].n_selected_ == models[1].n_selected_
     np.testing.assert_array_equal(models[0].predict(X), models[1].predict(X))
 

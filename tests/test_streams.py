@@ -7,13 +7,15 @@ from itertools import islice, pairwise
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.pipeline import make_pipeline
 
 from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer, streams
 from maxdisc.checkpoints import Journal
 from maxdisc.streams import LabelledStream
+from maxdisc.testing import batches_of
+from tests.conftest import examples
 
 RNG = np.random.default_rng(0)
 Y = np.array(["ham", "spam", "eggs"])[np.arange(150) % 3]
@@ -34,13 +36,12 @@ def stream_of(X, y, cuts, *more, **given):
     return LabelledStream(batches, *more, **given)
 
 
-@settings(max_examples=8)
+@examples(8)
 @given(cuts=st.lists(st.integers(1, 149), max_size=9, unique=True), segment=st.integers(1, 4))
 def test_documents_in_any_chunks_give_the_pipeline_of_all(cuts, segment):
     here = make_pipeline(TermFrequencyVectorizer(min_df=2), MaxDiscClassifier(cv="hash")).fit(TEXTS, Y)
     words = TermFrequencyVectorizer(min_df=2)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(streams, "SEGMENT", segment)
+    with batches_of(segment):
         there = stream_of(TEXTS, Y, cuts, words).fit(MaxDiscClassifier(cv="hash"))
     assert words.get_feature_names_out().tolist() == here[0].get_feature_names_out().tolist()
     assert words.mean_length_ == here[0].mean_length_

@@ -15,16 +15,17 @@ from operator import add
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
-from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer, words
+from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer
 from maxdisc.datasets import load_docstrings
 from maxdisc.rows import BatchRows
+from maxdisc.testing import batches_of, taking
 from maxdisc.words import CompiledTerms, PythonTerms, WordRule, _in_groups, byte_order, in_batches
 
 #: Letters of all lengths in UTF-8, marks that are no letters, digits that are no decimals, lone surrogates,
@@ -50,15 +51,15 @@ def docstrings():
 
 
 @pytest.fixture
-def always_compiled(monkeypatch):
-    monkeypatch.setattr(words, "WORTH_LOADING", 0)
-    monkeypatch.setattr(words, "WORTH_ENCODING", 0)
+def compiled():
+    with taking("compiled"):
+        yield
 
 
-@pytest.fixture
-def never_compiled(monkeypatch):
-    monkeypatch.setattr(words, "WORTH_LOADING", 2**62)
-    monkeypatch.setattr(words, "WORTH_ENCODING", 2**62)
+@pytest.fixture(params=["compiled", "plain"])
+def either_way(request):
+    with taking(request.param):
+        yield
 
 
 def oracle_for(rule, **settings):
@@ -160,21 +161,22 @@ class TestWaysOfCounting:
         assert rows.counts.sum() == 160_001
         np.testing.assert_array_equal(np.bincount(rows.indices, rows.counts), terms.n_times)
 
-    @pytest.mark.usefixtures("always_compiled")
+    @pytest.mark.usefixtures("compiled")
     def test_threads_change_nothing(self, monkeypatch):
         documents = docstrings().data[:600]
-        monkeypatch.setattr(words.in_batches, "__defaults__", (2**14,))
         results = []
         for threads in ("1", "2", "5"):
             monkeypatch.setenv("MAXDISC_NUM_THREADS", threads)
             vectorizer = TermFrequencyVectorizer()
-            results.append((vectorizer.fit_transform(documents), vectorizer.terms_.tolist()))
+            with batches_of(2**14):
+                results.append((vectorizer.fit_transform(documents), vectorizer.terms_.tolist()))
         for matrix, terms in results[1:]:
             agree(matrix, results[0][0])
             assert terms == results[0][1]
 
     def test_batches_are_cut_by_characters(self):
-        assert list(in_batches(["ab", "c", "def", "g"], size=3)) == [["ab", "c"], ["def"], ["g"]]
+        with batches_of(3):
+            assert list(in_batches(["ab", "c", "def", "g"])) == [["ab", "c"], ["def"], ["g"]]
         assert list(in_batches([])) == []
 
     def test_little_text_compiles_nothing(self):
@@ -202,9 +204,8 @@ class TestAgainstCountVectorizer:
         ],
         ids=str,
     )
-    @pytest.mark.parametrize("way", ["always_compiled", "never_compiled"])
-    def test_docstrings(self, settings, way, request):
-        request.getfixturevalue(way)
+    @pytest.mark.usefixtures("either_way")
+    def test_docstrings(self, settings):
         documents = docstrings().data[:800]
         ours, theirs = TermFrequencyVectorizer(scale=None, **settings), CountVectorizer(**settings)
         agree(ours.fit_transform(documents), theirs.fit_transform(documents))
@@ -221,9 +222,9 @@ class TestAgainstCountVectorizer:
         agree(ours.fit_transform(posts), theirs.fit_transform(posts))
         assert ours.terms_.tolist() == theirs.get_feature_names_out().tolist()
 
-    @given(TEXTS, RULES)
-    @settings(max_examples=50)
-    def test_any_text(self, documents, rule):
+    @pytest.mark.parametrize("way", ["plain", "compiled"])
+    @given(documents=TEXTS, rule=RULES)
+    def test_any_text(self, documents, rule, way):
         ours = TermFrequencyVectorizer(
             rule.pattern, rule.lowercase, sorted(rule.stop_words), ngram_range=rule.ngram_range, scale=None
         )
@@ -231,10 +232,11 @@ class TestAgainstCountVectorizer:
         try:
             expected = theirs.fit_transform(documents)
         except ValueError:
-            with pytest.raises(ValueError, match="no terms are left"):
+            with taking(way), pytest.raises(ValueError, match="no terms are left"):
                 ours.fit(documents)
             return
-        agree(ours.fit_transform(documents), expected)
+        with taking(way):
+            agree(ours.fit_transform(documents), expected)
         assert ours.vocabulary_ == theirs.vocabulary_
 
     def test_most_frequent_terms(self):
@@ -283,9 +285,8 @@ class TestScale:
 
 class TestEstimator:
     @pytest.mark.parametrize("scale", ["length", "log", "frequency", None])
-    @pytest.mark.parametrize("way", ["always_compiled", "never_compiled"])
-    def test_fit_transform_is_fit_then_transform(self, scale, way, request):
-        request.getfixturevalue(way)
+    @pytest.mark.usefixtures("either_way")
+    def test_fit_transform_is_fit_then_transform(self, scale):
         documents = docstrings().data[:300]
         both = TermFrequencyVectorizer(scale=scale, min_df=2)
         X = both.fit_transform(documents)
@@ -401,16 +402,15 @@ class TestRefusals:
             TermFrequencyVectorizer(vocabulary=["Cat"], lowercase=False).fit(["cat"])
 
 
-@pytest.mark.parametrize("way", ["always_compiled", "never_compiled"])
-def test_memory_does_not_grow_with_the_stream(way, request, monkeypatch):
-    request.getfixturevalue(way)
-    monkeypatch.setattr(words.in_batches, "__defaults__", (2**15,))
+@pytest.mark.usefixtures("either_way")
+def test_memory_does_not_grow_with_the_stream():
     some = docstrings().data[:100]
 
     def peak(repeats):
         tracemalloc.start()
         try:
-            TermFrequencyVectorizer().fit(document for _ in range(repeats) for document in some)
+            with batches_of(2**15):
+                TermFrequencyVectorizer().fit(document for _ in range(repeats) for document in some)
             return tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
@@ -419,7 +419,7 @@ def test_memory_does_not_grow_with_the_stream(way, request, monkeypatch):
     assert peak(40) < 1.3 * peak(4) + 100_000
 
 
-@pytest.mark.usefixtures("always_compiled")
+@pytest.mark.usefixtures("compiled")
 class TestWhatIsNoWord:
     @pytest.mark.parametrize("stop_word", ["the\n", "cat\0", "abcdefg\0", "", "a b", "-"])
     def test_as_a_stop_word_it_changes_nothing(self, stop_word):
@@ -452,15 +452,15 @@ def test_parameters_are_refused_at_once(parameters, words):
         TermFrequencyVectorizer(**parameters).fit(["the cat"])
 
 
-@pytest.mark.usefixtures("always_compiled")
+@pytest.mark.usefixtures("compiled")
 def test_a_stream_is_read_by_the_thread_that_gave_it(monkeypatch):
     monkeypatch.setenv("MAXDISC_NUM_THREADS", "3")
-    monkeypatch.setattr(words.in_batches, "__defaults__", (16,))
     base = sqlite3.connect(":memory:")
     base.execute("create table posts (body text)")
     base.executemany("insert into posts values (?)", [(f"cat {i} dog" * 3,) for i in range(200)])
     rows = (row[0] for row in base.execute("select body from posts"))
-    assert TermFrequencyVectorizer(scale=None).fit_transform(rows).shape[0] == 200
+    with batches_of(16):
+        assert TermFrequencyVectorizer(scale=None).fit_transform(rows).shape[0] == 200
 
 
 @pytest.mark.parametrize("options", [{}, {"min_df": 2, "max_features": 30}, {"stop_words": "english"}])

@@ -4,13 +4,14 @@ import threading
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from maxdisc.threads import Work, in_threads, in_turn, limited_threads, n_threads
+from tests.conftest import examples
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.lists(st.integers(0, 4), max_size=9), st.integers(1, 4), st.integers(1, 4))
 def test_work_in_turn_comes_to_the_same_for_any_number_of_threads_and_seats(n_parts, n_jobs, most):
     def task(number, _seat):
@@ -69,7 +70,7 @@ def test_a_failure_ends_the_work_and_is_told(where):
     assert len(started) < 100
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.lists(st.booleans(), min_size=1, max_size=30), st.integers(1, 4))
 def test_of_several_failures_that_of_the_first_item_is_told(fails, n_jobs):
     def work(i):

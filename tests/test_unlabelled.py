@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 from sklearn.base import clone
@@ -25,6 +25,7 @@ from maxdisc.parameters import sorted_out
 from maxdisc.rows import ALWAYS_TRAINING, LEFT_OUT, ArrayRows
 from maxdisc.smoothing import Smoothing
 from maxdisc.unlabelled import Held, Penalties, Penalty, UnlabelledRows, expectation_maximisation
+from tests.conftest import examples
 
 
 def drawn(family, rng, n_classes, shape):
@@ -66,7 +67,7 @@ def penalised(family, X, decision, known_X, codes, weight, penalty):
 
 
 @pytest.mark.parametrize("name", sorted(FAMILIES.keys() - {"categorical"}))
-@settings(max_examples=25)
+@examples(25)
 @given(
     seed=st.integers(0, 10**6),
     amount=st.sampled_from([0.01, 1.0, 30.0]),
@@ -99,7 +100,7 @@ def test_each_step_raises_the_penalised_likelihood(name, seed, amount, weight, m
     np.testing.assert_allclose(found.objective, values[: found.n_iter], atol=scale, rtol=0)
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(seed=st.integers(0, 10**6), amount=st.sampled_from([0.01, 1.0, 30.0]))
 def test_each_step_raises_it_for_mixed_columns(seed, amount):
     rng = np.random.default_rng(seed)

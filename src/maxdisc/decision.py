@@ -250,7 +250,7 @@ class LinearDecision:
             return self._scores_of_little(X.tocsr())
         out = np.empty((X.shape[0], self.n_classes))
         for rows in row_blocks(X.shape[0], self, is_sparse(X)):
-            out[rows] = self.log_prior + self._evidence(self._kept(X[rows]))
+            out[rows] = self.log_prior + self._evidence(self._kept(rows_of(X, rows)))
         return out
 
     def _worth_compiling(self, X: Matrix) -> bool:
@@ -367,7 +367,7 @@ class LinearDecision:
         kept = self.first(int(edges[-1]))
         out = np.empty((X.shape[0], self.n_classes, len(edges)))
         for rows in row_blocks(X.shape[0], kept, is_sparse(X)):
-            for band, evidence in enumerate(kept._by_piece(kept._kept(X[rows]), edges)):
+            for band, evidence in enumerate(kept._by_piece(kept._kept(rows_of(X, rows)), edges)):
                 out[rows, :, band] = evidence
         return out
 
@@ -742,3 +742,8 @@ def row_blocks(n_rows: int, decision: LinearDecision, sparse: bool) -> list[slic
     width = max(64, 4 * apart) if sparse else len(decision.columns) + 4 * apart
     width = max(width, decision.n_classes)
     return list(blocks(n_rows, width))
+
+
+def rows_of(X: Matrix, rows: slice) -> Matrix:
+    """Return a range of rows; all of them without a copy."""
+    return X if rows.start == 0 and rows.stop == X.shape[0] else X[rows]

@@ -24,7 +24,7 @@ from maxdisc.mixed import MixedDecision
 from maxdisc.moments import ClassMoments
 from maxdisc.novelty import Novelty
 from maxdisc.selection import Choice, Rule, SelectionPath, Trials, enough_folds
-from maxdisc.shared_weights import SharedWeights, doubt, shared_weights
+from maxdisc.shared_weights import SharedWeights, doubt, shared_weights, shared_weights_of_all
 from maxdisc.smoothing import Smoothing
 
 _Weighable = TypeVar("_Weighable", LinearDecision, MixedDecision)
@@ -44,6 +44,8 @@ MOST_TO_COMPARE = 4000
 ENOUGH_TO_MIX = 4000
 #: With so many rows for each parameter, weights may have seen the rows that they are judged by.
 MANY_ROWS = 50
+#: Weights of several models are learnt together where that takes at most this many numbers.
+FEW_NUMBERS = 2**18
 #: More folds than this are put together: models are made for every pair of them.
 MOST_FOLDS = 10
 #: All the rows.
@@ -198,11 +200,10 @@ def calibrate(
         return None
     losses = [0.0]
     if len(smoothings) > 1:
-        losses, found = [], None
-        for problem in problems:
-            assert problem is not None  # all have the same rows
-            found = problem.whole(found)
-            losses.append(found.loss)
+        # All have the same rows.
+        samples = [problem.sample.evidence for problem in problems if problem is not None]
+        found = problems[0].all_fitted(samples)
+        losses = [each.loss for each in found]
         for _ in range(STEPS_FURTHER):
             last = tried[-1][0]
             if _least(losses) != len(losses) - 1 or last.amount == 0:
@@ -212,8 +213,8 @@ def calibrate(
             problem = _Bands.of(by_fold, edges, prior)
             assert problem is not None
             tried.append((further, by_fold))
-            found = problem.whole(found)
-            losses.append(found.loss)
+            found = problem.all_fitted([problem.sample.evidence], start=found[-1])
+            losses.append(found[-1].loss)
     smoothing, by_fold = tried[_least(losses)]
     del tried, problems
     if rest:
@@ -271,9 +272,12 @@ class _Bands:
         sample = replace(sample, evidence=bounded(sample.evidence))
         return cls(sample, folds[telling], edges, log_prior, best, telling)
 
-    def whole(self, start: SharedWeights | None) -> SharedWeights:
-        """The weights of all bands."""
-        return self._fitted(len(self.edges), start)
+    def all_fitted(
+        self, tensors: list[Floats], sizes: Sequence[int] | None = None, start: SharedWeights | None = None
+    ) -> list[SharedWeights]:
+        """Weights of the bands of each tensor, or of the first 1, 2, ... of one; each starts at the last."""
+        sample = self.sample
+        return _all_weighed(tensors, sample.codes, sample.weights, self.log_prior, sizes, start)
 
     def path(self, smoothing: Smoothing, fixed: bool) -> tuple[SelectionPath, list[tuple[Floats, Floats]]]:
         """Log-loss and accuracy with the first 1, 2, ... bands, and the weights and biases of each."""
@@ -286,9 +290,8 @@ class _Bands:
         weight = summed(self.sample.weights)
         accuracy, log_loss = np.empty((2, len(numbers), len(sizes)))
         fits: list[tuple[Floats, Floats]] = []
-        found: SharedWeights | None = None
-        for place, size in enumerate(sizes):
-            found = self._fitted(size, found)
+        every = self.all_fitted([self.sample.evidence], sizes)
+        for place, (size, found) in enumerate(zip(sizes, every, strict=True)):
             log_p = found.log_posterior(self.sample.evidence[:, :, :size])
             right, seen = log_p.argmax(axis=1) == self.sample.codes, _seen(log_p, self.sample.codes)
             accuracy[:, place] = summed(self.sample.weights * right) / weight
@@ -323,10 +326,6 @@ class _Bands:
         given = (self.sample.evidence[:, :, :size], beside[:, :, :size], self.sample.weights)
         return Novelty.learnt(*given, weights, bias + self.log_prior)
 
-    def _fitted(self, size: int, before: SharedWeights | None) -> SharedWeights:
-        sample = self.sample
-        return _weighed(sample.evidence[:, :, :size], sample.codes, sample.weights, self.log_prior, before)
-
 
 def _weighed(
     tensor: Floats,
@@ -337,6 +336,26 @@ def _weighed(
 ) -> SharedWeights:
     """Shared weights, in doubt of what so few rows cannot tell."""
     return shared_weights(tensor, codes, weights, bias_center, start=start, doubt=doubt(float(weights.sum())))
+
+
+def _all_weighed(
+    tensors: list[Floats],
+    codes: Integers,
+    weights: Floats,
+    bias_center: Floats,
+    sizes: Sequence[int] | None = None,
+    start: SharedWeights | None = None,
+) -> list[SharedWeights]:
+    """Shared weights of each tensor, or of the first features of one; few numbers are worked on at once."""
+    if max(len(tensors), len(sizes or ())) * tensors[0].size <= FEW_NUMBERS:
+        doubted = doubt(float(weights.sum()))
+        wanted = None if sizes is None else np.array(sizes)
+        given = (np.stack(tensors), codes, weights[None], bias_center, wanted)
+        return shared_weights_of_all(*given, start=start, doubts=doubted)
+    out: list[SharedWeights] = []
+    for tensor in tensors if sizes is None else [tensors[0][:, :, :size] for size in sizes]:
+        out.append(_weighed(tensor, codes, weights, bias_center, out[-1] if out else start))
+    return out
 
 
 def _judged(
@@ -357,11 +376,16 @@ def _judged(
     groups = np.unique(folds, return_inverse=True)[1] % MOST_FOLDS
     if len(codes) > MANY_ROWS * (tensor.shape[1] + tensor.shape[2]):
         groups = np.zeros_like(groups)
-    for group in range(int(groups.max()) + 1):
-        others = groups != group
-        if others.any() and not others.all() and np.isin(codes[~others], codes[others]).all():
-            found = _weighed(tensor[others], codes[others], weights[others], bias_center, whole)
-            log_p[~others] = found.log_posterior(tensor[~others])
+    parts = [groups != group for group in range(int(groups.max()) + 1)]
+    parts = [p for p in parts if p.any() and not p.all() and np.isin(codes[~p], codes[p]).all()]
+    if len(parts) * tensor.size <= FEW_NUMBERS and parts:
+        some = weights * np.array(parts)
+        given = (tensor[None], codes, some, bias_center)
+        fits = shared_weights_of_all(*given, start=whole, doubts=doubt(some.sum(axis=1)))
+    else:
+        fits = [_weighed(tensor[p], codes[p], weights[p], bias_center, whole) for p in parts]
+    for others, found in zip(parts, fits, strict=True):
+        log_p[~others] = found.log_posterior(tensor[~others])
     total = weights.sum()
     right = log_p.argmax(axis=1) == codes
     losses = -_seen(log_p, codes)

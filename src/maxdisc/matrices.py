@@ -35,7 +35,7 @@ def blocks(length: int, width: int, cells: int = BLOCK_CELLS) -> Iterator[slice]
     >>> list(blocks(5, 10, cells=20))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
-    step = max(1, batch_size(cells) // max(1, width))
+    step = batch_size(max(1, cells // max(1, width)))
     for start in range(0, length, step):
         yield slice(start, min(start + step, length))
 

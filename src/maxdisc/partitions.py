@@ -16,7 +16,7 @@ import numpy as np
 from maxdisc.columns import Columns
 from maxdisc.families import Family, Gaussian
 from maxdisc.held_out import RowSample, RowTrial
-from maxdisc.matrices import Integers, Matrix, blocks, is_sparse
+from maxdisc.matrices import Integers, Matrix, is_sparse
 from maxdisc.moments import ClassMoments
 from maxdisc.products import ClassProducts, observed_means
 from maxdisc.rows import ArrayRows, Folds
@@ -156,7 +156,9 @@ class PartitionedRows:
             found = self._total(partial(_moments, family=family, folds=folds, most=most))
             return found[:count], found[count:]
         width = 8 * family.n_statistics * self.n_classes * count
-        parts = list(blocks(n_features, width, self.most_bytes or MOST_BYTES))
+        # Each part is one more pass over all rows, so this is a limit of memory and no size of batches.
+        step = max(1, (self.most_bytes or MOST_BYTES) // width)
+        parts = [slice(start, min(start + step, n_features)) for start in range(0, n_features, step)]
         columns = [None] if len(parts) == 1 else parts
         job = partial(_moments, family=family, folds=folds)
         first, *others = (

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from maxdisc.conditional import log_posterior
-from maxdisc.matrices import Floats, Integers
+from maxdisc.matrices import Booleans, Floats, Integers
+
+#: A number, or numbers of several problems.
+Amount = TypeVar("Amount", float, Floats)
 
 #: Newton's method needs about ten steps; a class that is told apart for sure takes it further.
 MOST_STEPS = 60
@@ -33,7 +36,7 @@ MOST_PRECISION = 1e12
 TINY = 1e-290
 
 
-def doubt(n_rows: float) -> float:
+def doubt(n_rows: Amount) -> Amount:
     """How much a class of held-out rows is doubted, so that no scale of the scores is the best of all.
 
     Where rows are told apart without an error, scores that are twice as large always have less loss, though
@@ -131,183 +134,251 @@ def shared_weights(
     >>> found.converged, bool(0 < found.weights[0] < 1)
     (True, True)
     """
-    problem = _Problem.of(tensor, codes, row_weight, bias_center, ridge, bias_ridge, doubt)
+    (found,) = shared_weights_of_all(
+        tensor[None],
+        codes,
+        row_weight[None],
+        bias_center,
+        None,
+        ridge,
+        bias_ridge,
+        start,
+        tol,
+        np.array([doubt]),
+    )
+    return found
+
+
+def shared_weights_of_all(
+    tensors: Floats,
+    codes: Integers,
+    row_weights: Floats,
+    bias_center: Floats,
+    sizes: Integers | None = None,
+    ridge: float = 1.0,
+    bias_ridge: float = 0.1,
+    start: SharedWeights | None = None,
+    tol: float = 1e-12,
+    doubts: Floats | float = 0.0,
+) -> list[SharedWeights]:
+    """Return what :func:`shared_weights` returns for each of B problems of the same rows, solved side by side.
+
+    ``tensors`` has the shape (B, n, C, G) or (1, n, C, G), ``row_weights`` (B, n) or (1, n); a problem takes
+    the first ``sizes[b]`` features, or all. Small problems cost mostly the number of calls, whatever B is.
+    """
+    problem = _Problems.of(
+        tensors, codes, row_weights, bias_center, sizes, ridge, bias_ridge, np.atleast_1d(doubts)
+    )
+    at, center = problem.at(problem.start(start)), problem.at(problem.center)
     # Never worse than weights of 1, however far from there a row of its own asks the others to begin.
-    at = min(problem.at(problem.start(start)), problem.at(problem.center), key=lambda at: at.value)
-    converged = False
+    if (center.value < at.value).any():
+        at = problem.at(np.where((center.value < at.value)[:, None], center.point, at.point))
+    done = np.zeros(len(at.point), dtype=np.bool_)
     for _ in range(MOST_STEPS):
         slope = problem.slope(at)
         step = problem.step(at, slope)
-        promised = float(slope @ step)
-        if -promised <= tol:
-            # Newton's last step has more digits than the objective, which could not tell whether it gains.
-            at, converged = problem.at(problem.projected(at.point + step)), True
-            break
-        for halving in range(MOST_HALVINGS):
-            share = 0.5**halving
-            there = problem.at(problem.projected(at.point + share * step))
-            if there.value <= at.value + ENOUGH_GAIN * share * promised:
+        step[done] = 0.0
+        promised = (slope * step).sum(axis=1)
+        # Newton's last step has more digits than the objective, which could not tell whether it gains.
+        settled = done | (-promised <= tol)
+        share = np.ones(len(done))
+        for _ in range(MOST_HALVINGS):
+            there = problem.at(problem.projected(at.point + share[:, None] * step))
+            worse = ~settled & ~(there.value <= at.value + ENOUGH_GAIN * share * promised)
+            if not worse.any():
                 break
+            share[worse] /= 2
         else:
             # No better point exists in double precision.
-            converged = True
+            there = problem.at(np.where(worse[:, None], at.point, there.point))
+            settled |= worse
+        at, done = there, settled
+        if done.all():
             break
-        at = there
-    return SharedWeights(*problem.split(at.point), at.loss, converged)
+    return problem.found(at, done)
 
 
 class _At(NamedTuple):
-    """A point, and what the objective and its derivatives are made of there."""
+    """Points of all problems, and what the objectives and their derivatives are made of there."""
 
     point: Floats
-    #: The objective, and the mean log-loss without the ridge.
-    value: float
-    loss: float
-    #: Probabilities of all classes, shape (C, n); the same, 0 for each row's own class, and their sums (n,).
+    #: The objectives, and the mean log-losses without the ridge, shape (B,).
+    value: Floats
+    loss: Floats
+    #: Probabilities of all classes, (B, C, n); the same, 0 for each row's own class, and their sums (B, n).
     probability: Floats
     others: Floats
     wrong: Floats
 
 
 @dataclass(frozen=True, eq=False)
-class _Problem:
-    """Minus the mean log-likelihood plus the ridge; features are counted in units of their spread.
+class _Problems:
+    """Minus the mean log-likelihoods plus the ridges; weights are counted in units of their features' spread.
 
-    Rows come last, ``planes`` of shape (G, C, n): what is done for all of them is then a product of matrices
-    with a short side, or a loop over what lies side by side.
+    Rows come last, ``planes`` of shape (B, G, C, n) or (1, G, C, n): what is done for all of them is then a
+    product of matrices with a short side, or a loop over what lies side by side.
     """
 
     planes: Floats
     codes: Integers
     share: Floats
+    #: Shape (B, G); 0 for features that a problem does not have.
     unit: Floats
     precision: Floats
     center: Floats
-    doubt: float
+    doubt: Floats
 
     @classmethod
     def of(
         cls,
-        tensor: Floats,
+        tensors: Floats,
         codes: Integers,
-        row_weight: Floats,
+        row_weights: Floats,
         bias_center: Floats,
+        sizes: Integers | None,
         ridge: float,
         bias_ridge: float,
-        doubt: float,
-    ) -> _Problem:
-        share = row_weight / row_weight.sum()
-        planes = np.array(tensor.T, order="C")
+        doubts: Floats,
+    ) -> _Problems:
+        n_weights = tensors.shape[3]
+        count = max(len(tensors), len(row_weights), 1 if sizes is None else len(sizes))
+        total = row_weights.sum(axis=1, keepdims=True)
+        share = np.broadcast_to(row_weights / total, (count, len(codes)))
+        planes = np.array(tensors.transpose(0, 3, 2, 1), order="C")
         # What all classes share changes no probability, but costs digits.
-        planes -= planes.mean(axis=1, keepdims=True)
-        spread = np.sqrt(np.einsum("gcn,gcn,n->g", planes, planes, share) / planes.shape[1])
+        planes -= planes.mean(axis=2, keepdims=True)
+        squares = np.einsum("bgcn,bgcn->bgn", planes, planes) / planes.shape[2]
+        spread = np.sqrt((squares @ share[:, :, None])[:, :, 0])
         unit = 1.0 / np.where(spread > ROUNDING, spread, 1.0)
-        planes *= unit[:, None, None]
         # A row of weight 2 is two rows, as in smoothing.
-        total = max(float(row_weight.sum()), np.finfo(np.float64).tiny)
-        precision = np.concatenate([ridge * unit**2, np.full(tensor.shape[1], bias_ridge)])
-        precision = np.minimum(precision / total, MOST_PRECISION)
-        return cls(planes, codes, share, unit, precision, np.concatenate([1.0 / unit, bias_center]), doubt)
+        rows = np.maximum(total, np.finfo(np.float64).tiny)
+        biases = np.full((count, planes.shape[2]), bias_ridge)
+        precision = np.minimum(np.concatenate([ridge * unit**2, biases], axis=1) / rows, MOST_PRECISION)
+        center = np.concatenate([1.0 / unit, np.broadcast_to(bias_center, biases.shape)], axis=1)
+        if sizes is not None:
+            absent = np.arange(n_weights) >= sizes[:, None]
+            unit[absent], center[:, :n_weights][absent] = 0.0, 0.0
+        return cls(planes, codes, share, unit, precision, center, np.broadcast_to(doubts, count))
 
     def start(self, before: SharedWeights | None) -> Floats:
+        n = self.n_weights
+        start, is_there = self.center.copy(), self.unit > 0
         if before is None:
             # Weights of 1 may be far too sure of themselves: from there the way would be long.
-            start = self.center.copy()
-            start[: self.n_weights] = np.minimum(1.0 / self.unit, 2.0 / self.n_weights)
+            start[:, :n] = np.minimum(start[:, :n], 2.0 / is_there.sum(axis=1, keepdims=True))
             return start
-        weights = np.append(before.weights, np.repeat(before.weights[-1:], self.n_weights))[: self.n_weights]
-        return np.concatenate([weights / self.unit, before.bias])
+        weights = np.append(before.weights, np.repeat(before.weights[-1:], n))[:n]
+        start[:, :n] = np.divide(weights, self.unit, out=np.zeros(self.unit.shape), where=is_there)
+        start[:, n:] = before.bias
+        return start
 
-    def split(self, point: Floats) -> tuple[Floats, Floats]:
+    def found(self, at: _At, converged: Booleans) -> list[SharedWeights]:
         """Weights in the units of the features as they came, and biases."""
-        return point[: self.n_weights] * self.unit, point[self.n_weights :]
-
-    def at(self, point: Floats) -> _At:
-        """Evaluate the objective."""
-        scores = (point[: self.n_weights] @ self._flat).reshape(self.planes.shape[1:])
-        scores += point[self.n_weights :, None]
-        scores -= scores.max(axis=0)
-        probability = np.exp(scores)
-        total = probability.sum(axis=0)
-        log_p = scores - np.log(total)
-        np.exp(log_p, out=probability)
-        others = probability.copy()
-        others[self._own] = 0.0
-        wrong = others.sum(axis=0)
-        seen = log_p[self._own]
-        if self.doubt:
-            seen = (1 - self.doubt) * seen + self.doubt * self._log_wrong(log_p, wrong)
-        loss = -float(self.share @ seen)
-        penalty = 0.5 * float(self.precision @ (point - self.center) ** 2)
-        return _At(point, loss + penalty, loss, probability, others, wrong)
-
-    @cached_property
-    def _flat(self) -> Floats:
-        return self.planes.reshape(len(self.planes), -1)
-
-    @cached_property
-    def _own(self) -> tuple[Integers, Integers]:
-        """Where the classes are that the rows have."""
-        return self.codes, np.arange(len(self.codes))
+        n, sizes = self.n_weights, (self.unit > 0).sum(axis=1)
+        return [
+            SharedWeights(point[:n][:size] * unit[:size], point[n:], float(loss), bool(is_done))
+            for point, unit, size, loss, is_done in zip(
+                at.point, self.unit, sizes, at.loss, converged, strict=True
+            )
+        ]
 
     @property
     def n_weights(self) -> int:
         """G, the number of weights."""
-        return len(self.unit)
+        return self.planes.shape[1]
+
+    @cached_property
+    def _flat(self) -> Floats:
+        return self.planes.reshape(*self.planes.shape[:2], -1)
+
+    @cached_property
+    def _own(self) -> tuple[slice, Integers, Integers]:
+        """Where the classes are that the rows have."""
+        return slice(None), self.codes, np.arange(len(self.codes))
+
+    def at(self, point: Floats) -> _At:
+        """Evaluate the objectives."""
+        n = self.n_weights
+        scores = (point[:, None, :n] * self.unit[:, None]) @ self._flat
+        scores = scores.reshape(len(point), -1, len(self.codes))
+        scores += point[:, n:, None]
+        scores -= scores.max(axis=1, keepdims=True)
+        probability = np.exp(scores)
+        log_p = scores
+        log_p -= np.log(probability.sum(axis=1, keepdims=True))
+        np.exp(log_p, out=probability)
+        others = probability.copy()
+        others[self._own] = 0.0
+        wrong = others.sum(axis=1)
+        seen = log_p[self._own]
+        if self.doubt.any():
+            doubt = self.doubt[:, None]
+            seen = (1 - doubt) * seen + doubt * self._log_wrong(log_p, wrong)
+        loss = -(self.share * seen).sum(axis=1)
+        penalty = 0.5 * (self.precision * (point - self.center) ** 2).sum(axis=1)
+        return _At(point, loss + penalty, loss, probability, others, wrong)
 
     def _log_wrong(self, log_p: Floats, wrong: Floats) -> Floats:
-        """The log probability that a row has another class than its own, shape (n,)."""
+        """The log probability that a row has another class than its own, shape (B, n)."""
         # Of a sum of numbers next to the smallest ones few digits are left: those rows stay in logs.
-        tiny = np.flatnonzero(wrong < TINY)
-        if not len(tiny):
+        tiny = wrong < TINY
+        if not tiny.any():
             return np.log(wrong)
         out = np.log(np.maximum(wrong, TINY))
-        logs = log_p[:, tiny]
-        logs[self.codes[tiny], np.arange(len(tiny))] = -np.inf
-        out[tiny] = np.logaddexp.reduce(logs, axis=0)
+        problems, rows = np.nonzero(tiny)
+        logs = log_p[problems, :, rows]
+        logs[np.arange(len(rows)), self.codes[rows]] = -np.inf
+        out[tiny] = np.logaddexp.reduce(logs, axis=1)
         return out
 
     def slope(self, at: _At) -> Floats:
-        surplus = at.probability.copy()
-        if self.doubt:
+        """First derivatives, shape (B, G + C)."""
+        n, surplus = self.n_weights, at.probability.copy()
+        if self.doubt.any():
             lost = at.wrong == 0
-            rival = at.others / np.where(lost, 1.0, at.wrong)
+            rival = at.others / np.where(lost, 1.0, at.wrong)[:, None]
             if lost.any():
                 # Where the others' shares of nothing are lost, they are alike.
-                rival[:, lost] = 1.0 / (len(surplus) - 1)
-            surplus -= self.doubt * rival
-            surplus[self._own] = at.probability[self._own] + self.doubt
+                rival = np.where(lost[:, None], 1.0 / (surplus.shape[1] - 1), rival)
+            surplus -= self.doubt[:, None, None] * rival
+            surplus[self._own] = at.probability[self._own] + self.doubt[:, None]
         surplus[self._own] -= 1.0
-        surplus *= self.share
+        surplus *= self.share[:, None]
         out = self.precision * (at.point - self.center)
-        out[: self.n_weights] += self._flat @ surplus.reshape(-1)
-        out[self.n_weights :] += surplus.sum(axis=1)
+        out[:, :n] += self.unit * (self._flat @ surplus.reshape(len(surplus), -1, 1))[:, :, 0]
+        out[:, n:] += surplus.sum(axis=2)
         return out
 
     def projected(self, point: Floats) -> Floats:
-        np.maximum(point[: self.n_weights], 0.0, out=point[: self.n_weights])
+        """The nearest point with weights of at least 0; in place."""
+        np.maximum(point[:, : self.n_weights], 0.0, out=point[:, : self.n_weights])
         return point
 
     def step(self, at: _At, slope: Floats) -> Floats:
-        """Newton's step among the parameters that are free: not the weights at 0 that would go below."""
-        n, probability = self.n_weights, at.probability
-        mass = probability * self.share
-        weighted = self.planes * probability
-        expected = weighted.sum(axis=1)
-        weighted *= self.share
-        curvature = np.empty((len(slope), len(slope)))
-        curvature[:n, :n] = weighted.reshape(n, -1) @ self._flat.T - (expected * self.share) @ expected.T
-        curvature[:n, n:] = weighted.sum(axis=2) - expected @ mass.T
-        curvature[n:, :n] = curvature[:n, n:].T
-        curvature[n:, n:] = -(mass @ probability.T)
-        diagonal = curvature.reshape(-1)[:: len(slope) + 1]
-        diagonal[n:] += mass.sum(axis=1)
+        """Newton's steps among the parameters that are free: not the weights at 0 that would go below."""
+        n, probability, share = self.n_weights, at.probability, self.share[:, None]
+        mass = probability * share
+        weighted = self.planes * probability[:, None]
+        expected = weighted.sum(axis=2)
+        weighted *= share[:, None]
+        curvature = np.empty((*slope.shape, slope.shape[1]))
+        curvature[:, :n, :n] = weighted.reshape(*expected.shape[:2], -1) @ self._flat.swapaxes(1, 2)
+        curvature[:, :n, :n] -= (expected * share) @ expected.swapaxes(1, 2)
+        curvature[:, :n, n:] = weighted.sum(axis=3) - expected @ mass.swapaxes(1, 2)
+        curvature[:, :n] *= self.unit[:, :, None]
+        curvature[:, :n, :n] *= self.unit[:, None]
+        curvature[:, n:, :n] = curvature[:, :n, n:].swapaxes(1, 2)
+        curvature[:, n:, n:] = -(mass @ probability.swapaxes(1, 2))
+        diagonal = curvature.reshape(len(slope), -1)[:, :: slope.shape[1] + 1]
+        diagonal[:, n:] += mass.sum(axis=2)
         diagonal *= 1 + DAMPING
         diagonal += self.precision
-        held = (at.point[:n] <= 0) & (slope[:n] > 0)
-        if not held.any():
-            return np.asarray(-np.linalg.solve(curvature, slope), dtype=np.float64)
-        free = np.flatnonzero(np.append(~held, np.ones(len(slope) - n, dtype=np.bool_)))
-        out = np.zeros(len(slope))
-        out[free] = -np.linalg.solve(curvature[np.ix_(free, free)], slope[free])
-        return out
+        held = (at.point[:, :n] <= 0) & (slope[:, :n] > 0)
+        if held.any():
+            problems, weights = np.nonzero(held)
+            curvature[problems, weights] = 0.0
+            curvature[problems, :, weights] = 0.0
+            curvature[problems, weights, weights] = 1.0
+            slope = slope.copy()
+            slope[problems, weights] = 0.0
+        return np.asarray(-np.linalg.solve(curvature, slope[:, :, None])[:, :, 0], dtype=np.float64)

@@ -23,7 +23,7 @@ from maxdisc.rows import LEFT_OUT, ArrayRows, Folds, RenumberedFolds
 from maxdisc.selection import Choice, SelectionPath
 from maxdisc.smoothing import Smoothing
 from maxdisc.sweeping import Bucketed, Sweep, ranges_of_cells, sweep_tasks
-from maxdisc.switches import batch_size
+from maxdisc.switches import batch_size, is_compiled
 from maxdisc.threads import Work, in_threads, in_turn, n_threads
 
 _Result = TypeVar("_Result")
@@ -456,10 +456,10 @@ class _Trial:
 
 def _by_columns(X: Matrix) -> Matrix:
     """A CSR matrix as CSC, in threads over ranges of rows; cells of a column stay in the order of rows."""
+    if not is_compiled(X.nnz, CELLS_AT_A_TIME):
+        return sp.csc_array(X)
     from maxdisc.kernels.cells import column_ends, count_columns, move_to_columns
 
-    if X.nnz < batch_size(CELLS_AT_A_TIME):
-        return sp.csc_array(X)
     cuts = np.searchsorted(X.indptr, np.linspace(0, X.nnz, n_threads() + 1)[1:-1])
     firsts = [0, *cuts.tolist(), X.shape[0]]
     ranges = range(len(firsts) - 1)

@@ -90,7 +90,7 @@ def batches_of(items: int) -> Iterator[None]:
     --------
     >>> from maxdisc.matrices import blocks
     >>> from maxdisc.testing import batches_of
-    >>> with batches_of(20):
+    >>> with batches_of(2):
     ...     list(blocks(5, width=10))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """

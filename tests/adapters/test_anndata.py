@@ -32,6 +32,7 @@ from maxdisc.adapters.anndata import annotate, fit, rank_genes
 from maxdisc.adapters.anndata.expression import expression_of
 from maxdisc.cli import main
 from maxdisc.markers import ClassSums, find_markers
+from maxdisc.testing import batches_of
 
 matplotlib.use("Agg")
 pytestmark = [
@@ -65,6 +66,13 @@ def cells(n=160, d=40, seed=0, dense=False, kinds=KINDS, shift=0):
     adata.uns["log1p"] = {"base": None}
     adata.uns["cell_type_colors"] = ["#111111", "#222222", "#333333", "#444444"]
     return adata
+
+
+@pytest.fixture
+def small():
+    """Chunks of a few cells."""
+    with batches_of(800):
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -182,9 +190,8 @@ def test_what_scanpy_reads_and_draws(pbmc, tmp_path):
 
 @pytest.mark.parametrize("kind", ["csr", "dense", "csc"])
 @pytest.mark.parametrize("where", ["X", "layer", "raw"])
-def test_backed_is_in_memory_bit_for_bit(tmp_path, monkeypatch, kind, where):
-    monkeypatch.setattr("maxdisc.adapters.anndata.expression.DENSE_VALUES", 40 * 23)
-    monkeypatch.setattr("maxdisc.adapters.anndata.expression.SPARSE_VALUES", 800)
+@pytest.mark.usefixtures("small")
+def test_backed_is_in_memory_bit_for_bit(tmp_path, kind, where):
     adata = cells(dense=kind == "dense")
     adata.X = sp.csc_matrix(adata.X) if kind == "csc" else adata.X
     given = {"layer": "logs"} if where == "layer" else {"use_raw": where == "raw"}
@@ -227,8 +234,8 @@ def test_a_part_of_a_file_is_that_part(tmp_path):
     backed.file.close()
 
 
-def test_a_matrix_on_disk_is_never_read_as_a_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr("maxdisc.adapters.anndata.expression.SPARSE_VALUES", 800)
+@pytest.mark.usefixtures("small")
+def test_a_matrix_on_disk_is_never_read_as_a_whole(tmp_path):
     cells().write_h5ad(tmp_path / "cells.h5ad")
     backed = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")
     expected, seen = expression_of(backed), []
@@ -520,12 +527,12 @@ def test_commands_know_genes_by_name(folder, capsys):
     assert out.splitlines()[0].startswith("batch,obs_names,label")
 
 
-def test_streamed_it_is_the_model_of_the_adapter(folder, capsys, monkeypatch):
-    monkeypatch.setattr("maxdisc.sources.h5ad.BATCH_BYTES", 12 * 700)
+def test_streamed_it_is_the_model_of_the_adapter(folder, capsys):
     out = folder / "streamed.maxdisc"
-    code, *said = run(
-        capsys, "fit", folder / "train.h5ad", "--label", "cell_type", "--stream", "-q", "-o", out
-    )
+    with batches_of(100):
+        code, *said = run(
+            capsys, "fit", folder / "train.h5ad", "--label", "cell_type", "--stream", "-q", "-o", out
+        )
     assert code == 0, said
     there = fit(anndata.read_h5ad(folder / "train.h5ad", backed="r"), "cell_type")
     here = load(out)

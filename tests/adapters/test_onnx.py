@@ -39,6 +39,7 @@ from maxdisc.functions import (
 from maxdisc.joint import Joint, JointDecision
 from maxdisc.scaling import CountScaler
 from maxdisc.support import Support
+from tests.conftest import examples
 
 if not os.environ.get("MAXDISC_REQUIRE_EXTRAS"):
     for _name in ("onnx", "skl2onnx", "onnxruntime"):
@@ -188,7 +189,7 @@ def test_a_prior_that_was_given_and_a_class_that_cannot_be():
 # ------------------------------------------------------------------ numbers of all sizes
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(examples(25), suppress_health_check=list(HealthCheck))
 @given(
     family=st.sampled_from(CLOSED_FORM),
     seed=st.integers(0, 10_000),

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from maxdisc import MaxDiscClassifier
 from maxdisc.artifact import load
 from maxdisc.cli.evidence import loudest
-from maxdisc.testing import random_data
+from maxdisc.testing import batches_of, random_data
 
 
 def table_of(path):
@@ -36,11 +36,11 @@ def test_labels_probabilities_and_runners_up_are_those_of_the_model(run, files):
         assert [float(row[f"p_{c}"]) for c in model.classes_] == pytest.approx(p, rel=1e-5)
 
 
-def test_batches_do_not_matter(run, files, monkeypatch):
+def test_batches_do_not_matter(run, files):
     arguments = ("predict", files / "topics.maxdisc", files / "test.csv", "--explain", "3", "--keep", "*")
     whole = run(*arguments).out
-    monkeypatch.setattr("maxdisc.sources.delimited.BATCH_BYTES", 500)
-    assert run(*arguments).out == whole
+    with batches_of(8):
+        assert run(*arguments).out == whole
     assert [row["id"] for row in csv.DictReader(whole.splitlines())] == [str(i) for i in range(60)]
 
 

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from maxdisc.testing import batches_of
+
 TEXT = "body,topic\n" + "".join(f"some words about {t},{t}\n" for t in ["ham", "spam"] * 6)
 
 
@@ -167,13 +169,14 @@ def test_documents_model_and_stop_words_are_never_output(run, files, tmp_path):
     assert_refused(done, "is both input and output")
 
 
-def test_a_bad_row_far_down_leaves_the_old_predictions(run, files, tmp_path, monkeypatch):
-    monkeypatch.setattr("maxdisc.sources.delimited.BATCH_BYTES", 500)
+def test_a_bad_row_far_down_leaves_the_old_predictions(run, files, tmp_path):
     data = tmp_path / "data.csv"
     data.write_text((files / "test.csv").read_text() + "ragged\n")
     out = tmp_path / "out.csv"
     out.write_text("precious")
-    assert_refused(run("predict", files / "topics.maxdisc", data, "-o", out, "--force"), "row 61: 1 field")
+    with batches_of(8):
+        done = run("predict", files / "topics.maxdisc", data, "-o", out, "--force")
+    assert_refused(done, "row 61: 1 field")
     assert out.read_text() == "precious"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["data.csv", "out.csv"]
 

@@ -19,27 +19,29 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 
-from maxdisc import load, streams
+from maxdisc import held_out, load, streams
 from maxdisc.cli import main, streaming
 from maxdisc.sources import Batch, recut
+from maxdisc.testing import batches_of
+from tests.conftest import examples
 
 #: A fit in a process of its own, with small batches that take their time.
 SLOWLY = """
 import sys, time
-import maxdisc.streams
 from maxdisc.cli import main, streaming
-streaming.MOST_ROWS, maxdisc.streams.SEGMENT = 20, 2
+from maxdisc.testing import batches_of
 batches = streaming.Streaming._batches
 def slowly(self, done):
     for part in batches(self, done):
-        time.sleep(0.04)
+        time.sleep(0.025)
         yield part
 streaming.Streaming._batches = slowly
-sys.exit(main(sys.argv[1:]))
+with batches_of(12):
+    sys.exit(main(sys.argv[1:]))
 """
 
 
@@ -103,10 +105,10 @@ def same_model(one, other):
 
 
 @pytest.fixture
-def small(monkeypatch):
-    """Batches of a few rows."""
-    monkeypatch.setattr(streaming, "MOST_ROWS", 16)
-    monkeypatch.setattr(streams, "SEGMENT", 3)
+def small():
+    """Batches of a few rows, and segments of a few batches."""
+    with batches_of(5):
+        yield
 
 
 @pytest.mark.usefixtures("small")
@@ -163,7 +165,7 @@ def test_svmlight_rows_of_any_width(run, tmp_path):
     assert (tmp_path / "here").read_bytes() == (tmp_path / "there").read_bytes()
 
 
-@settings(max_examples=8)
+@examples(8)
 @given(cuts=st.lists(st.integers(1, 119), max_size=6, unique=True), most=st.sampled_from([10, 64]))
 def test_it_does_not_matter_how_rows_are_shared_out_among_files(cuts, most, tmp_path_factory):
     folder = tmp_path_factory.mktemp("cut")
@@ -171,8 +173,7 @@ def test_it_does_not_matter_how_rows_are_shared_out_among_files(cuts, most, tmp_
     write_csv(folder / "whole.csv", rows)
     for number, (start, stop) in enumerate(zip([0, *sorted(cuts)], [*sorted(cuts), 120], strict=True)):
         write_csv(folder / f"part-{number}.csv", rows[start:stop])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(streaming, "MOST_ROWS", most)
+    with batches_of(most):
         for name in ("whole", "part-*"):
             arguments = ["--text", "body", "--label", "topic", "--stream", "-q"]
             assert main(["fit", str(folder / f"{name}.csv"), "-o", str(folder / name[:5]), *arguments]) == 0
@@ -206,17 +207,14 @@ def test_recut_runs_are_bounded_and_depend_on_the_rows_alone(lengths, cuts, most
 
 
 def test_memory_does_not_grow_with_the_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr(streaming, "MOST_ROWS", 250)
-    monkeypatch.setattr(streams, "SEGMENT", 2)
-    monkeypatch.setattr("maxdisc.held_out.ENOUGH_ROWS", 300)
-    monkeypatch.setattr("maxdisc.sources.streams.BATCH_BYTES", 2**14)
-    monkeypatch.setattr("maxdisc.sources.delimited.BATCH_BYTES", 2**14)
+    monkeypatch.setattr(held_out, "ENOUGH_ROWS", 300)
     peaks = {}
     for n in (600, 1200, 6000):  # the first only loads what is needed
         path = write_csv(tmp_path / f"{n}.csv", documents(n, seed=5))
         arguments = ["--text", "body", "--label", "topic", "-q", "-o", str(tmp_path / f"{n}.maxdisc")]
         tracemalloc.start()
-        assert main(["fit", str(path), "--stream", *arguments]) == 0
+        with batches_of(60):
+            assert main(["fit", str(path), "--stream", *arguments]) == 0
         peaks[n] = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert peaks[6000] < 1.2 * peaks[1200], peaks
