@@ -39,12 +39,13 @@ both = pytest.mark.parametrize("evidence", ["raw", "calibrated"])
 @parametrize_with_checks(
     [
         MaxDiscClassifier(),
+        # One check gives the same numbers as an array and as a frame, whose columns have families of their own.
+        MaxDiscClassifier(evidence="raw"),
         # How much is chosen, and on how many folds, makes no difference to a check but its time.
         *(
             MaxDiscClassifier(family, evidence=evidence, cv=2, smoothing=1.0)
-            for family in ("auto", "gaussian", "exponential", "poisson")
+            for family in ("gaussian", "exponential", "poisson")
             for evidence in ("raw", "calibrated")
-            if (family, evidence) != ("auto", "calibrated")
         ),
     ]
 )

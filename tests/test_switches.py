@@ -11,7 +11,6 @@ import pytest
 import scipy.sparse as sp
 
 from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer
-from maxdisc.datasets import load_docstrings
 from maxdisc.switches import batch_size, is_compiled
 from maxdisc.testing import batches_of, taking
 
@@ -121,9 +120,12 @@ def measurements():
 
 
 def documents():
-    given = load_docstrings("package")
-    some = np.random.default_rng(2).permutation(len(given.data))[:300]
-    return [given.data[i] for i in some], np.array(given.target)[some]
+    rng = np.random.default_rng(2)
+    words = np.array([f"{a}{b}" for a in ("Wort", "mot", "слово", "ord_", "x9") for b in range(40)])
+    y = np.arange(240) % 3
+    shares = rng.dirichlet(np.full(len(words), 0.2), size=3)
+    texts = [", ".join(rng.choice(words, size=rng.integers(1, 60), p=shares[c])) for c in y]
+    return texts, np.array(["a", "b", "c"])[y]
 
 
 def fitted(X, y):

@@ -40,7 +40,7 @@ def slowly(self, done):
         time.sleep(0.025)
         yield part
 streaming.Streaming._batches = slowly
-with batches_of(12):
+with batches_of(30):
     sys.exit(main(sys.argv[1:]))
 """
 
@@ -206,6 +206,7 @@ def test_recut_runs_are_bounded_and_depend_on_the_rows_alone(lengths, cuts, most
             assert len(piece.texts("text")[0]) == lengths[piece.first_row - 1]
 
 
+@pytest.mark.whole
 def test_memory_does_not_grow_with_the_rows(tmp_path, monkeypatch):
     monkeypatch.setattr(held_out, "ENOUGH_ROWS", 300)
     peaks = {}
@@ -364,6 +365,7 @@ def stop_in_the_middle(running, checkpoint, end, after):
     return said
 
 
+@pytest.mark.whole
 def test_killed_again_and_again_it_ends_with_the_same_file(slow_fit, tmp_path):
     arguments, due = slow_fit
     again = ["--checkpoint", tmp_path / "kept", "--checkpoint-every", "0", "--resume"]
