@@ -1,7 +1,7 @@
 """CPU time of a default fit of 90 rows and 8 features, dense and sparse, compared with scikit-learn's.
 
-Run with ``make bench-small``. One thread, warm; the goal is 40 ms. Estimators take turns, and the least time of
-each counts, so that other work on the machine matters little.
+Run with ``make bench-small``. One thread, warm; the goal is 40 ms. Estimators take turns, and the least time
+of each counts, so that other work on the machine matters little.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from maxdisc.kernels.compiling import cache_folder
 
 
@@ -40,7 +42,7 @@ def compile_kernels() -> None:
 
 if __name__ == "__main__":
     folder = cache_folder()
-    done = None if folder is None else folder / "compiled-for-tests"
+    done = None if folder is None else folder / f"compiled-for-tests.{sys.implementation.cache_tag}"
     if done is not None and not done.exists():
         compile_kernels()
         done.touch()

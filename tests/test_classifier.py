@@ -39,7 +39,7 @@ both = pytest.mark.parametrize("evidence", ["raw", "calibrated"])
 @parametrize_with_checks(
     [
         MaxDiscClassifier(),
-        # One check gives the same numbers as an array and as a frame, whose columns have families of their own.
+        # One check compares an array with a frame, whose columns have families of their own.
         MaxDiscClassifier(evidence="raw"),
         # How much is chosen, and on how many folds, makes no difference to a check but its time.
         *(

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxdisc.counting import class_moments
-from maxdisc.decision import LinearDecision, ranked_decision, sweep
+from maxdisc.decision import LinearDecision, ranked_decision, ranked_decisions, sweep
 from maxdisc.densities import estimate
-from maxdisc.divergences import js_gm
+from maxdisc.divergences import DIVERGENCES, js_gm
 from maxdisc.families import FAMILIES, Gaussian, Poisson
 from maxdisc.rows import ArrayRows
 from maxdisc.smoothing import Smoothing
@@ -44,6 +44,22 @@ def test_scores_are_log_prior_plus_log_densities(name):
     expected = np.log(1 / 3) + (each - base[:, None])[:, :, columns].sum(axis=2)
     np.testing.assert_allclose(decision.scores(X), expected, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(decision.log_base(X), base[:, columns].sum(axis=1))
+
+
+@families
+@pytest.mark.parametrize("divergence", DIVERGENCES.values(), ids=DIVERGENCES)
+def test_models_of_several_smoothings_at_once_are_those_of_each(name, divergence):
+    X, codes = random_data(name, 60, 3, 6, seed=1)
+    X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
+    moments, _ = fitted(name, X, codes, 3)
+    smoothings = [Smoothing(0.0), Smoothing(0.3), Smoothing(20.0)]
+    together = ranked_decisions(FAMILIES[name], moments, smoothings, divergence, None, 4)
+    for smoothing, (ranking, decision) in zip(smoothings, together, strict=True):
+        due, due_decision = ranked_decision(FAMILIES[name], moments, smoothing, divergence, None, 4)
+        np.testing.assert_allclose(ranking.scores, due.scores, rtol=1e-9, atol=1e-12)
+        np.testing.assert_array_equal(ranking.order, due.order)
+        np.testing.assert_array_equal(decision.columns, due_decision.columns)
+        np.testing.assert_allclose(decision.scores(X), due_decision.scores(X), rtol=1e-9, atol=1e-9)
 
 
 @families

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from maxdisc.conditional import ClassFeatures, Examples, Prior, fit, log_posterior
-from maxdisc.shared_weights import doubt, shared_weights
+from maxdisc.shared_weights import doubt, shared_weights, shared_weights_of_all
 
 RIDGE, BIAS_RIDGE = 1.0, 0.1
 
@@ -244,3 +244,24 @@ def test_classes_out_of_the_question_do_not_count():
     three = shared_weights(far[:, :, None], codes, np.ones(n), np.zeros(3), doubt=doubt(n))
     np.testing.assert_allclose(three.weights, two.weights, rtol=1e-6)
     assert two.weights[0] > 0.1
+
+
+@given(st.integers(2, 5), st.integers(1, 4), st.integers(1, 5), st.booleans(), st.integers(0, 10**6))
+def test_problems_solved_together_are_those_solved_alone(n_classes, n_bands, count, doubted, seed):
+    rng = np.random.default_rng(seed)
+    scales = rng.choice([0.01, 1.0, 30.0], size=count)
+    tensors = np.stack([evidence(60, n_classes, n_bands, scale, seed)[0] for scale in scales])
+    _, codes = evidence(60, n_classes, n_bands, seed=seed)
+    weights = rng.choice([0.0, 1.0, 2.5], size=(count, 60)) + 1e-3
+    # Rows without weight are as if they were not there.
+    weights[:, rng.random(60) < 0.2] = 0.0
+    sizes = rng.integers(1, n_bands + 1, size=count)
+    center, doubts = np.zeros(n_classes), doubt(weights.sum(axis=1)) if doubted else np.zeros(count)
+    together = shared_weights_of_all(tensors, codes, weights, center, sizes, doubts=doubts)
+    for found, tensor, weight, size, d in zip(together, tensors, weights, sizes, doubts, strict=True):
+        some = weight > 0
+        alone = shared_weights(tensor[some][:, :, :size], codes[some], weight[some], center, doubt=float(d))
+        assert found.weights.shape == (size,)
+        assert found.loss == pytest.approx(alone.loss, rel=1e-9, abs=1e-12)
+        np.testing.assert_allclose(found.weights, alone.weights, rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(found.bias, alone.bias, rtol=1e-5, atol=1e-6)

@@ -543,11 +543,7 @@ def _training_of(parts: list[AnyMoments]) -> Callable[[int], AnyMoments]:
     """From a fold to the sum of the others: added up when asked for, or all at once if they are many."""
     if len(parts) > MANY_FOLDS:
         return exclusive_totals(parts).__getitem__
-
-    def total(fold: int) -> AnyMoments:
-        return added(part for f, part in enumerate(parts) if f != fold)
-
-    return total
+    return lambda fold: added(part for f, part in enumerate(parts) if f != fold)
 
 
 def _common(chosen: range, before: int, count: int) -> range:

@@ -161,10 +161,11 @@ def shared_weights_of_all(
     tol: float = 1e-12,
     doubts: Floats | float = 0.0,
 ) -> list[SharedWeights]:
-    """Return what :func:`shared_weights` returns for each of B problems of the same rows, solved side by side.
+    """Return what :func:`shared_weights` returns for each of B problems of the same rows.
 
     ``tensors`` has the shape (B, n, C, G) or (1, n, C, G), ``row_weights`` (B, n) or (1, n); a problem takes
-    the first ``sizes[b]`` features, or all. Small problems cost mostly the number of calls, whatever B is.
+    the first ``sizes[b]`` features, or all. They are solved side by side: small problems cost mostly the
+    number of calls, whatever B is.
     """
     problem = _Problems.of(
         tensors, codes, row_weights, bias_center, sizes, ridge, bias_ridge, np.atleast_1d(doubts)
