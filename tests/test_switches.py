@@ -47,6 +47,17 @@ class TestTaking:
             pass
         assert not is_compiled(0, least=1)
 
+    def test_without_numba_there_is_only_one_way(self):
+        code = (
+            "import sys; sys.modules['numba'] = None\n"
+            "from maxdisc.switches import is_compiled\n"
+            "from maxdisc.testing import taking\n"
+            "with taking('compiled'): print(is_compiled(1, least=1))"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert done.stdout == "False\n"
+        assert done.stderr.count("numba cannot be used") == 1
+
     def test_threads_that_run_already_take_it_too(self):
         begin, ways = threading.Event(), []
         thread = threading.Thread(target=lambda: (begin.wait(60), ways.append(is_compiled(0, least=1))))
@@ -169,3 +180,43 @@ def test_a_model_of_documents_is_the_same_either_way(other_way):
     for part in ("indptr", "indices", "data"):
         np.testing.assert_array_equal(getattr(X_again, part), getattr(X, part), err_msg=part)
     agree(found, due)
+
+
+TINY = {
+    "no cells": np.zeros((12, 3)),
+    "one column": np.arange(12.0)[:, None] % 2,
+    "two rows": np.eye(2),
+    "cells in the last row": np.vstack([np.zeros((11, 3)), [[1.0, 0.0, 1.0]]]),
+}
+
+
+@either_way
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("family", ["poisson", "exponential", "geometric", "bernoulli", "gaussian"])
+@pytest.mark.parametrize("name", TINY)
+def test_a_tiny_table_is_no_exception(name, family, form, other_way):
+    X = form(TINY[name])
+    y = np.arange(X.shape[0]) % 2
+
+    def scores():
+        model = MaxDiscClassifier(family, smoothing=1.0, n_features="all", evidence="raw").fit(X, y)
+        return [model.scores_, *(model.decision_.scores(X[:n]) for n in (0, 1, len(y)))]
+
+    due = scores()
+    with other_way():
+        found = scores()
+    for one, other in zip(found, due, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+@either_way
+@pytest.mark.parametrize("texts", [[""], ["", "."], ["aa", ""], ["aa bb", "bb"]], ids=str)
+def test_a_tiny_text_is_no_exception(texts, other_way):
+    def counted():
+        vectorizer = TermFrequencyVectorizer(vocabulary=["aa", "zz"]).fit(texts)
+        return [vectorizer.transform(some).toarray() for some in (texts, ["zz aa"], [""])]
+
+    due = counted()
+    with other_way():
+        for one, other in zip(counted(), due, strict=True):
+            np.testing.assert_array_equal(one, other)

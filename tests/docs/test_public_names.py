@@ -71,7 +71,10 @@ PUBLIC = {
     "maxdisc.sources": [
         "Batch", "Dataset", "guess_roles", "joined", "matching", "nearest", "open_sink", "table_of",
     ],
-    "maxdisc.testing": ["check_family", "check_divergence", "check_moments", "check_rows", "random_data"],
+    "maxdisc.testing": [
+        *("batches_of", "check_divergence", "check_family", "check_moments", "check_rows", "random_data"),
+        "taking",
+    ],
 }  # fmt: skip
 
 

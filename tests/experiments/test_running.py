@@ -161,7 +161,7 @@ def test_the_command_line(tmp_path, capsys):
         "--rows",
         "colon",
         "--methods",
-        "logistic",
+        "memd_js",
         "--repeats",
         "1",
         "--first-seed",
@@ -177,7 +177,7 @@ def test_the_command_line(tmp_path, capsys):
     assert {k: c["accuracy"] for k, c in both.items()} == {k: c["accuracy"] for k, c in alone.items()}
     assert main([*asked, "--results", str(results)]) == 0
     assert Record(results / "genes.json").cells() == alone
-    assert main([*asked, "--results", str(results), "--again", "logistic"]) == 0
+    assert main([*asked, "--results", str(results), "--again", "memd_js"]) == 0
     assert "dropped 10 cells" in capsys.readouterr().err
 
 
