@@ -60,6 +60,11 @@ def taking(way: Way) -> Iterator[None]:
     way : {"by size", "compiled", "plain"}
         Which one; "by size" is the default.
 
+    Yields
+    ------
+    None
+        The switch is of the whole process, and set back at the end.
+
     Examples
     --------
     >>> from maxdisc.switches import is_compiled
@@ -85,6 +90,11 @@ def batches_of(items: int) -> Iterator[None]:
     ----------
     items : int
         How many, at least 1. Results do not depend on it.
+
+    Yields
+    ------
+    None
+        The switch is of the whole process, and set back at the end.
 
     Examples
     --------
