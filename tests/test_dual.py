@@ -385,7 +385,7 @@ STATUSES = {
 }
 
 
-@pytest.mark.parametrize("way", ["plain", "compiled"])
+@pytest.mark.parametrize("way", [pytest.param("plain", marks=pytest.mark.whole), "compiled"])
 @pytest.mark.parametrize("name", STATUSES)
 def test_what_cannot_be_solved_is_told(name, way):
     support, functions, target, status = STATUSES[name]

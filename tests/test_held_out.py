@@ -252,6 +252,7 @@ def test_without_a_fold_models_are_those_of_the_other_rows(fold):
             np.testing.assert_allclose(held.evidence, expected[f].evidence, atol=1e-9)
 
 
+@pytest.mark.whole
 def test_folds_of_about_the_size_of_a_sample():
     """Some folds are sampled, some are taken whole: 438 and 437 rows where 437 are enough."""
     rng = np.random.default_rng(0)

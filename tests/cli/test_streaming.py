@@ -385,6 +385,7 @@ def test_killed_again_and_again_it_ends_with_the_same_file(slow_fit, tmp_path):
     assert not (tmp_path / "kept").exists()
 
 
+@pytest.mark.whole
 def test_stopped_by_hand_it_says_how_to_go_on(slow_fit, tmp_path):
     arguments, due = slow_fit
     kept = tmp_path / "kept"
