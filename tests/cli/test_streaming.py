@@ -40,7 +40,7 @@ def slowly(self, done):
         time.sleep(0.025)
         yield part
 streaming.Streaming._batches = slowly
-with batches_of(30):
+with batches_of(12):
     sys.exit(main(sys.argv[1:]))
 """
 
