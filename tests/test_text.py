@@ -10,6 +10,7 @@ import sys
 import tracemalloc
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import cache, reduce
 from operator import add
 
@@ -455,11 +456,10 @@ def test_parameters_are_refused_at_once(parameters, words):
 @pytest.mark.usefixtures("compiled")
 def test_a_stream_is_read_by_the_thread_that_gave_it(monkeypatch):
     monkeypatch.setenv("MAXDISC_NUM_THREADS", "3")
-    base = sqlite3.connect(":memory:")
-    base.execute("create table posts (body text)")
-    base.executemany("insert into posts values (?)", [(f"cat {i} dog" * 3,) for i in range(200)])
-    rows = (row[0] for row in base.execute("select body from posts"))
-    with batches_of(16):
+    with closing(sqlite3.connect(":memory:")) as base, batches_of(16):
+        base.execute("create table posts (body text)")
+        base.executemany("insert into posts values (?)", [(f"cat {i} dog" * 3,) for i in range(200)])
+        rows = (row[0] for row in base.execute("select body from posts"))
         assert TermFrequencyVectorizer(scale=None).fit_transform(rows).shape[0] == 200
 
 
