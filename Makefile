@@ -36,7 +36,7 @@ $(VENV)/.dev: $(VENV)/.test
 demo: $(VENV)/.demo  ## the main job on data that every machine has; writes demo-report.html
 	$(BIN)/python -m maxdisc.demo
 
-test: $(VENV)/.test  ## does it work on this machine? every law, command and promise of the README; 4 minutes on 2 cores
+test: $(VENV)/.test  ## does it work on this machine? every law, command and promise of the README; some minutes on 2 cores
 	$(BIN)/python -m pytest --quiet -n auto
 
 # SCIPY_ARRAY_API is what scikit-learn's array checks ask for. Tests that share an engine share a worker.

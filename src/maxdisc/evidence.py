@@ -350,8 +350,9 @@ def _all_weighed(
     if max(len(tensors), len(sizes or ())) * tensors[0].size <= FEW_NUMBERS:
         doubted = doubt(float(weights.sum()))
         wanted = None if sizes is None else np.array(sizes)
-        given = (np.stack(tensors), codes, weights[None], bias_center, wanted)
-        return shared_weights_of_all(*given, start=start, doubts=doubted)
+        return shared_weights_of_all(
+            np.stack(tensors), codes, weights[None], bias_center, wanted, start=start, doubts=doubted
+        )
     out: list[SharedWeights] = []
     for tensor in tensors if sizes is None else [tensors[0][:, :, :size] for size in sizes]:
         out.append(_weighed(tensor, codes, weights, bias_center, out[-1] if out else start))
@@ -380,8 +381,8 @@ def _judged(
     parts = [p for p in parts if p.any() and not p.all() and np.isin(codes[~p], codes[p]).all()]
     if len(parts) * tensor.size <= FEW_NUMBERS and parts:
         some = weights * np.array(parts)
-        given = (tensor[None], codes, some, bias_center)
-        fits = shared_weights_of_all(*given, start=whole, doubts=doubt(some.sum(axis=1)))
+        doubts = doubt(some.sum(axis=1))
+        fits = shared_weights_of_all(tensor[None], codes, some, bias_center, start=whole, doubts=doubts)
     else:
         fits = [_weighed(tensor[p], codes[p], weights[p], bias_center, whole) for p in parts]
     for others, found in zip(parts, fits, strict=True):

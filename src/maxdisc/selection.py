@@ -444,9 +444,9 @@ class FoldModels:
         ):
             return ranked_model(self.family, training, smoothing, self.divergence, self.prior, size, reorder)
         if (place, smoothing, size) not in self._ready:
-            given = (cast(Family, self.family), training, group, self.divergence, self.prior, size)
-            models = zip(group, ranked_decisions(*given), strict=True)
-            self._ready.update({(place, s, size): model for s, model in models})
+            family = cast(Family, self.family)
+            models = ranked_decisions(family, training, group, self.divergence, self.prior, size)
+            self._ready.update({(place, s, size): m for s, m in zip(group, models, strict=True)})
         return self._ready.pop((place, smoothing, size))
 
     @cached_property
