@@ -34,7 +34,7 @@ $(VENV)/.dev: $(VENV)/.test
 	touch $@
 
 demo: $(VENV)/.demo  ## the main job on data that every machine has; writes demo-report.html
-	$(BIN)/python -m maxdisc.demo
+	$(BIN)/python -m maxdisc demo
 
 test: $(VENV)/.test  ## does it work on this machine? every law, command and promise of the README; some minutes on 2 cores
 	$(BIN)/python -m pytest --quiet -n auto

@@ -25,8 +25,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, LinearSVC
 from threadpoolctl import threadpool_limits
 
-from maxdisc import DiscriminativeMaxEnt, MaxDiscClassifier
-from maxdisc.joint import Joint
+from maxdisc import DiscriminativeMaxEnt, Joint, MaxDiscClassifier
 
 HERE = Path(__file__).resolve().parent
 N_TEST = 300

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from maxdisc.dual import (
+from maxdisc.families import Gamma, Support, moments
+from maxdisc.families.dual import (
     TOLERANCE,
     Problem,
     Status,
@@ -26,9 +27,7 @@ from maxdisc.dual import (
     solve,
     solve_on_nodes,
 )
-from maxdisc.families import Gamma
-from maxdisc.functions import Cosine, Deviation, LogAbove, LogBelow, Power, Sine, moments
-from maxdisc.support import Support
+from maxdisc.families.functions import Cosine, Deviation, LogAbove, LogBelow, Power, Sine
 
 HERE = Path(__file__).resolve().parent
 SUPPORTS = {

@@ -28,7 +28,7 @@ from text import newsgroups
 from threadpoolctl import threadpool_limits
 
 from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer
-from maxdisc.scaling import CountScaler
+from maxdisc.words import CountScaler
 
 RESULTS = Path(__file__).resolve().parent / "results" / "evidence.json"
 COSTS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)

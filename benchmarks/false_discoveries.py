@@ -24,7 +24,7 @@ import scipy.stats as ss
 
 from maxdisc import MaxDiscClassifier
 from maxdisc.families import FAMILIES
-from maxdisc.permutation import permuted_p_values
+from maxdisc.significance.permutation import permuted_p_values
 
 RESULTS = Path(__file__).resolve().parent / "results" / "false_discoveries.json"
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "ranking.md"

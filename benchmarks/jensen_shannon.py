@@ -21,12 +21,11 @@ from pathlib import Path
 import numpy as np
 from memory import zipf_rows
 
-from maxdisc import divergences
-from maxdisc.decision import ranked_decision
+from maxdisc import Smoothing, divergences
+from maxdisc.decisions.linear import ranked_decision
 from maxdisc.densities import estimate
 from maxdisc.families import Gaussian, Poisson
 from maxdisc.rows import ArrayRows
-from maxdisc.smoothing import Smoothing
 
 RESULTS = Path(__file__).resolve().parent / "results" / "jensen_shannon.json"
 N_CLASSES, N_FEATURES, REPEATS = 20, 100_000, 3

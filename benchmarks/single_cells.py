@@ -35,7 +35,7 @@ from sklearn.preprocessing import StandardScaler
 from timing import best_seconds, stamp
 
 from maxdisc.adapters.anndata import rank_genes
-from maxdisc.markers import DERIVED
+from maxdisc.significance.markers import DERIVED
 
 RESULTS = Path(__file__).resolve().parent / "results" / "single_cells.json"
 KEY, GROUP = "rank_genes_groups", "group"

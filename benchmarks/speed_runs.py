@@ -12,7 +12,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 from timing import best_seconds, zipf_rows
 
-from maxdisc.threads import limited_threads
+from maxdisc.numerics.threads import limited_threads
 
 #: Rows, features, classes, and words per row (some of them the same word).
 Size = tuple[int, int, int, float]

@@ -15,15 +15,14 @@ from sklearn.naive_bayes import MultinomialNB
 from sklearn.svm import LinearSVC
 from speed_runs import Run, threads_held
 
-from maxdisc import MaxDiscClassifier
-from maxdisc.counting import class_moments
-from maxdisc.decision import ranked_decision, sweep
+from maxdisc import MaxDiscClassifier, Smoothing
+from maxdisc.decisions.linear import ranked_decision, sweep
 from maxdisc.divergences import js_gm
 from maxdisc.families import Gaussian, Poisson
-from maxdisc.held_out import band_edges
 from maxdisc.moments import ClassMoments
-from maxdisc.selection import size_grid
-from maxdisc.smoothing import Smoothing
+from maxdisc.moments.counting import class_moments
+from maxdisc.selection.fold_models import size_grid
+from maxdisc.selection.held_out import band_edges
 
 #: Sizes on the path of numbers of features.
 N_SIZES = 50

@@ -16,10 +16,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from maxdisc import MaxDiscClassifier
-from maxdisc.families import NumericFamily
-from maxdisc.functions import Cosine, Sine
+from maxdisc.families import NumericFamily, Support
+from maxdisc.families.functions import Cosine, Sine
 from maxdisc.plots import DensityDisplay
-from maxdisc.support import Support
 
 rng = np.random.default_rng(0)
 late = np.arange(600) % 2 == 0

@@ -16,8 +16,7 @@ from sklearn.svm import SVC
 
 from experiments.automatic import automatic
 from experiments.methods import Codes, Matrix, Outcome, fitted_outcome, method
-from maxdisc import MaxDiscClassifier
-from maxdisc.joint import Joint
+from maxdisc import Joint, MaxDiscClassifier
 
 Floats = npt.NDArray[np.float64]
 Sizes = tuple[int | None, ...]

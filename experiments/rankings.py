@@ -20,8 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from experiments.gene_methods import standardised
 from experiments.methods import Codes, Matrix, method
 from experiments.text_methods import log_scaled, weighted
-from maxdisc import MaxDiscClassifier
-from maxdisc.joint import Joint
+from maxdisc import Joint, MaxDiscClassifier
 
 Floats = npt.NDArray[np.float64]
 Ranking = Callable[[Matrix, Codes, int], Codes]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 
-_NEEDS = {"maxdisc/adapters/dask.py": "distributed", "maxdisc/cli/on_dask.py": "distributed"}
+_NEEDS = {"maxdisc/adapters/dask.py": "distributed", "maxdisc/cli/fit/on_dask.py": "distributed"}
 
 collect_ignore = (
     []

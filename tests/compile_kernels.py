@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from maxdisc.kernels.compiling import cache_folder
+from maxdisc.numerics.compiling import cache_folder
 
 
 def compile_kernels() -> None:
@@ -14,9 +14,8 @@ def compile_kernels() -> None:
     import scipy.sparse as sp
 
     from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer
-    from maxdisc.families import NumericFamily, moments
-    from maxdisc.functions import Cosine, Sine
-    from maxdisc.support import Support
+    from maxdisc.families import NumericFamily, Support, moments
+    from maxdisc.families.functions import Cosine, Sine
     from maxdisc.testing import random_data, taking
 
     codes = np.arange(60) % 3

@@ -23,10 +23,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from maxdisc import MaxDiscClassifier
+from maxdisc import MaxDiscClassifier, Smoothing
 from maxdisc.families import FAMILIES
 from maxdisc.rows import ArrayRows, BatchRows
-from maxdisc.smoothing import Smoothing
 from maxdisc.testing import random_data
 from tests.conftest import examples
 

@@ -14,8 +14,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxdisc import MaxDiscClassifier, MaxDiscSearchCV, TermFrequencyVectorizer
-from maxdisc.scaling import CountScaler
 from maxdisc.search import FOR_FRAMES, FOR_TABLES, FOR_TEXT, FOR_WIDE_TABLES
+from maxdisc.words import CountScaler
 
 RAW = {"evidence": "raw"}
 

@@ -11,7 +11,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 
 from maxdisc import MaxDiscClassifier
-from maxdisc.demo import docstring_task
+from maxdisc.cli.demo import docstring_task
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, sync_playwright
 
 from maxdisc import save
-from maxdisc.demo import FOLDS, docstring_task, write_report
+from maxdisc.cli.demo import FOLDS, docstring_task, write_report
 
 HERE = Path(__file__).parent
 TEXT = (

@@ -7,28 +7,34 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from maxdisc.artifact import ModelFileError, load, save
     from maxdisc.classifier import MaxDiscClassifier
+    from maxdisc.decisions.joint import Joint
     from maxdisc.discriminative import DiscriminativeMaxEnt
+    from maxdisc.model_file.persistence import ModelFileError, load, save
+    from maxdisc.moments.smoothing import Smoothing
     from maxdisc.search import MaxDiscSearchCV
-    from maxdisc.text import TermFrequencyVectorizer
+    from maxdisc.words.vectorizer import TermFrequencyVectorizer
 
 # Names are resolved when first used, so that ``import maxdisc`` costs nothing.
 _HOMES = {
     "DiscriminativeMaxEnt": "maxdisc.discriminative",
+    "Joint": "maxdisc.decisions.joint",
     "MaxDiscClassifier": "maxdisc.classifier",
     "MaxDiscSearchCV": "maxdisc.search",
-    "TermFrequencyVectorizer": "maxdisc.text",
-    "ModelFileError": "maxdisc.artifact",
-    "load": "maxdisc.artifact",
-    "save": "maxdisc.artifact",
+    "ModelFileError": "maxdisc.model_file.persistence",
+    "Smoothing": "maxdisc.moments.smoothing",
+    "TermFrequencyVectorizer": "maxdisc.words.vectorizer",
+    "load": "maxdisc.model_file.persistence",
+    "save": "maxdisc.model_file.persistence",
 }
 
 __all__ = [
     "DiscriminativeMaxEnt",
+    "Joint",
     "MaxDiscClassifier",
     "MaxDiscSearchCV",
     "ModelFileError",
+    "Smoothing",
     "TermFrequencyVectorizer",
     "__version__",
     "load",
@@ -45,4 +51,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return __all__

@@ -16,20 +16,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from maxdisc.columns import AnyFamily, AnyMoments
-from maxdisc.divergences import FeatureRanking
-from maxdisc.drawing import drawn
-from maxdisc.explain import Explanation
+from maxdisc.decisions.explanation import Explanation
+from maxdisc.decisions.joint import Joint
+from maxdisc.divergences.class_divergences import FeatureRanking
 from maxdisc.families import FAMILIES
-from maxdisc.folds import fold_plans
-from maxdisc.frames import Cells
-from maxdisc.joint import Joint
-from maxdisc.learning import Data, added, chosen_anew, learn
-from maxdisc.learnt import Decision, Learnt
-from maxdisc.matrices import Booleans, Floats, Integers, Matrix, log_sum_exp
-from maxdisc.parameters import given_jobs, sorted_out
-from maxdisc.plain_frame import Frame
-from maxdisc.reading import (
+from maxdisc.families.blocks import AnyFamily, AnyMoments
+from maxdisc.families.support import Support
+from maxdisc.fitting.cross_validation import fold_plans
+from maxdisc.fitting.data import (
     Labelled,
     batch_of,
     cells,
@@ -40,15 +34,21 @@ from maxdisc.reading import (
     require_some_labels,
     unlabelled_rows,
 )
-from maxdisc.rows import Rows
-from maxdisc.schema import Schema, plain_family
-from maxdisc.settings import Settings, no_pairs
-from maxdisc.significance import Significance
-from maxdisc.smoothing import Smoothing
-from maxdisc.soft_learning import learn_partly
-from maxdisc.support import Support
-from maxdisc.threads import limited_threads
-from maxdisc.trust import permuted, ranking_table, told_significance
+from maxdisc.fitting.fitted_model import Decision, FittedModel
+from maxdisc.fitting.learning import Data, added, chosen_anew, learn
+from maxdisc.fitting.ranking_table import permuted, ranking_table, told_significance
+from maxdisc.fitting.sampling import drawn
+from maxdisc.fitting.semi_supervised import learn_partly
+from maxdisc.fitting.settings import Settings, no_pairs
+from maxdisc.moments.smoothing import Smoothing
+from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, log_sum_exp
+from maxdisc.numerics.result_frame import Frame
+from maxdisc.numerics.threads import limited_threads
+from maxdisc.rows.frames import Cells
+from maxdisc.rows.row_sources import Rows
+from maxdisc.rows.schema import Schema, plain_family
+from maxdisc.rows.validation import given_jobs, sorted_out
+from maxdisc.significance.table import Significance
 
 
 def _has_sums_that_add(estimator: MaxDiscClassifier) -> bool:
@@ -84,24 +84,22 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         How many features to keep: chosen on folds, all, that many, or that share.
     structure : {"independent", "joint"} or Joint, default="independent"
         Features are independent within a class, or their means and covariances are constrained together (then
-        the family is Gaussian): see :class:`maxdisc.joint.Joint`. What a joint density leaves open is chosen
+        the family is Gaussian): see :class:`maxdisc.Joint`. What a joint density leaves open is chosen
         on the folds, with the number of features.
     evidence : {"calibrated", "refined", "raw"}, default="calibrated"
         How much the features' log densities count. "raw": as they are, as if features were independent.
         "calibrated": the ranking is cut into bands, and each band's evidence gets a weight, and each class a
         bias, learnt on held-out rows: probabilities can then be trusted. "refined": single features are
         corrected as well, by conditional maximum entropy around the calibrated model; this takes longer, and
-        needs the rows in memory and three folds. See :mod:`maxdisc.evidence`. Of joint densities, "raw"
-        picks one; "calibrated" averages over all transforms, shrinkages and sizes that are open, each with
-        the trust that its held-out log-loss asks for; "refined" has conditional maximum-entropy models of the
-        same features among them. See :meth:`maxdisc.averaged_folds.AveragedModels.average`.
+        needs the rows in memory and three folds. Of joint densities, "raw" picks one; "calibrated" averages
+        over all transforms, shrinkages and sizes that are open, each with the trust that its held-out
+        log-loss asks for; "refined" has conditional maximum-entropy models of the same features among them.
     smoothing : "auto", float or Smoothing, default="auto"
-        Pseudo-rows given to each class, in non-zero cells; see :class:`maxdisc.smoothing.Smoothing`. "auto"
+        Pseudo-rows given to each class, in non-zero cells; see :class:`maxdisc.Smoothing`. "auto"
         chooses on the folds among ``family.smoothings``.
     redundancy : float, default=0.0
         If positive, a feature counts for what it adds to those ranked before it: of its divergence, what they
-        explain is taken out. 1.0 is a good value. See :class:`maxdisc.redundancy.Redundancy`; needs ``fit``
-        or ``fit_rows``.
+        explain is taken out. 1.0 is a good value. Needs ``fit`` or ``fit_rows``.
     cv : int, splitter, iterable of splits, "holdout" or "hash", default=5
         The folds on which the above is chosen. An int deals out the rows of each class in turn; "holdout"
         holds out a fifth once (the paper's protocol); "hash" deals by a hash of each row's content, so that
@@ -110,12 +108,12 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         Keep the smallest number of features at the highest accuracy (for weighed evidence: the least
         log-loss), or within one standard error of it. Of joint densities, where evidence is raw, the best are
         those with the highest accuracy minus half the log-loss, averaged with the neighbours in
-        shrinkage and size: see :meth:`maxdisc.joint_folds.JointModels.choose`.
+        shrinkage and size: see :meth:`maxdisc.selection.joint_fold_models.JointModels.choose`.
     unlabelled : str, number or None, default=None
         A label that means "no label", such as -1 or "unknown"; None, NaN and NA always do. Where such rows
         are given to ``fit``, their labels are shared out by expectation-maximisation, and each weighs as much
         as held-out labelled rows ask for; nothing, unless that is better by more than noise. See
-        :mod:`maxdisc.unlabelled`.
+        :mod:`maxdisc.fitting.expectation_maximisation`.
     prior : array-like of shape (C,), default=None
         Class probabilities in the order of ``classes_``; by default their shares of the training weight.
     random_state : int, RandomState or None, default=None
@@ -194,7 +192,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     True
     """
 
-    _learnt: Learnt
+    _learnt: FittedModel
 
     def __init__(
         self,
@@ -380,7 +378,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             self.__dict__.update(before)
             raise
 
-    def _take(self, learnt: Learnt) -> Self:
+    def _take(self, learnt: FittedModel) -> Self:
         """Everything that fitting leaves behind, names aside."""
         self._learnt = learnt
         self.classes_ = learnt.classes
@@ -562,9 +560,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         """How well rows fit the known classes: the p-value of "this row belongs to one of them".
 
         Of rows of known classes, 1 % have a p-value of 0.01 or less. So ``novelty(X) <= 0.01`` flags what is
-        stranger than all but 1 % of them: see :class:`maxdisc.novelty.Novelty`. The least p-value is
-        1 / (n + 1), with n held-out rows. ``prior`` does not matter here. Missing cells say nothing, so that
-        rows with fewer cells than those of the training fit less well; a row without any has p-value 1.
+        stranger than all but 1 % of them. The least p-value is 1 / (n + 1), with n held-out rows. ``prior``
+        does not matter here. Missing cells say nothing, so that rows with fewer cells than those of the
+        training fit less well; a row without any has p-value 1.
 
         Parameters
         ----------
@@ -665,10 +663,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         """The features best first, what each class has of them, and how far to trust that classes differ.
 
         P-values are of unsmoothed moments. Without rows: exact for Gaussian and exponential features, if they
-        are what they are called; corrected for dispersion for counts and presence, see
-        :func:`maxdisc.nulls.p_values`; unknown (NaN) for other families, and where unlabelled rows were given
-        labels by the model. With rows: by permutation, whatever the distribution, see
-        :func:`maxdisc.permutation.permuted_p_values`.
+        are what they are called; corrected for dispersion for counts and presence; unknown (NaN) for other
+        families, and where unlabelled rows were given labels by the model. With rows: by permutation,
+        whatever the distribution.
 
         Parameters
         ----------

@@ -20,10 +20,10 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from maxdisc.conditional import SOLVERS, Examples, Fit, Prior, SharedFeatures, fit, log_posterior
-from maxdisc.explain import Explanation
-from maxdisc.matrices import Booleans, Floats, Integers, Matrix, canonical, is_sparse
-from maxdisc.parameters import require_labels, require_numbers, require_one_of
+from maxdisc.conditional.model import SOLVERS, Examples, Fit, Prior, SharedFeatures, fit, log_posterior
+from maxdisc.decisions.explanation import Explanation
+from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, canonical, is_sparse
+from maxdisc.rows.validation import require_labels, require_numbers, require_one_of
 
 _NUMBERS: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64}
 
@@ -39,8 +39,8 @@ class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     solver : {"lbfgs", "gis", "iis"}, default="lbfgs"
-        L-BFGS, generalised iterative scaling or improved iterative scaling; see
-        :func:`maxdisc.conditional.fit`. All have the same optimum, the scalings need many more steps for it.
+        L-BFGS, generalised iterative scaling or improved iterative scaling. All have the same optimum; the
+        scalings need many more steps for it.
     penalty : float, default=1.0
         Precision of a Gaussian prior on the weights: ``penalty / 2`` times the sum of squares of ``coef_`` is
         taken off the log-likelihood, as ``LogisticRegression(C=1 / penalty)`` does. Intercepts are free.

@@ -17,11 +17,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from maxdisc.classifier import MaxDiscClassifier
-from maxdisc.frames import WORD, cells_of, is_frame
-from maxdisc.matrices import Floats, Matrix, canonical, is_sparse
-from maxdisc.parameters import require_labels
-from maxdisc.scaling import CountScaler
-from maxdisc.text import TermFrequencyVectorizer
+from maxdisc.numerics.matrices import Floats, Matrix, canonical, is_sparse
+from maxdisc.rows.frames import WORD, cells_of, is_frame
+from maxdisc.rows.validation import require_labels
+from maxdisc.words.scaling import CountScaler
+from maxdisc.words.vectorizer import TermFrequencyVectorizer
 
 #: What is tried for text and other sparse counts, simplest first. Refined evidence falls back to calibrated.
 FOR_TEXT: tuple[dict[str, Any], ...] = (
@@ -63,7 +63,7 @@ class MaxDiscSearchCV(TransformerMixin, ClassifierMixin, BaseEstimator):
     ----------
     candidates : "auto" or sequence of dict, default="auto"
         Parameters of :class:`MaxDiscClassifier`, and ``scale`` for counts: see
-        :class:`maxdisc.scaling.CountScaler`. "auto" tries two models of counts for documents and for sparse
+        :class:`maxdisc.words.CountScaler`. "auto" tries two models of counts for documents and for sparse
         data that are not negative; for tables, independent and joint densities, or joint ones alone where
         there are more features than rows; for frames also a family for each column, alone if some are
         categories. List simple ones first.

@@ -19,19 +19,19 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from maxdisc.counting import class_moments
-from maxdisc.decision import LinearDecision, ranked_decision
-from maxdisc.densities import ClassDensities, estimate
-from maxdisc.divergences import Divergence, js_gm
+from maxdisc.decisions.linear import LinearDecision, ranked_decision
+from maxdisc.densities.class_densities import ClassDensities, estimate
+from maxdisc.densities.quadrature import class_nodes
+from maxdisc.divergences.class_divergences import Divergence, js_gm
 from maxdisc.families import Family, find_family
-from maxdisc.matrices import Floats, Matrix, is_sparse
-from maxdisc.moments import ClassMoments
-from maxdisc.nodes import class_nodes
-from maxdisc.products import ClassProducts
-from maxdisc.rows import ArrayRows, FixedFolds, HashFolds, Rows
-from maxdisc.smoothing import Smoothing
-from maxdisc.support import Support
-from maxdisc.switches import batches_of, taking
+from maxdisc.families.support import Support
+from maxdisc.moments.class_moments import ClassMoments
+from maxdisc.moments.counting import class_moments
+from maxdisc.moments.products import ClassProducts
+from maxdisc.moments.smoothing import Smoothing
+from maxdisc.numerics.matrices import Floats, Matrix, is_sparse
+from maxdisc.numerics.switches import batches_of, taking
+from maxdisc.rows.row_sources import ArrayRows, FixedFolds, HashFolds, Rows
 
 __all__ = [
     "batches_of",

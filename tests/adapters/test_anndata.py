@@ -31,7 +31,7 @@ with warnings.catch_warnings():
 from maxdisc.adapters.anndata import annotate, fit, rank_genes
 from maxdisc.adapters.anndata.expression import expression_of
 from maxdisc.cli import main
-from maxdisc.markers import ClassSums, find_markers
+from maxdisc.significance.markers import ClassSums, find_markers
 from maxdisc.testing import batches_of
 
 matplotlib.use("Agg")

@@ -24,11 +24,10 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
-from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer, load, save
+from maxdisc import Joint, MaxDiscClassifier, TermFrequencyVectorizer, load, save
 from maxdisc.cli import main
-from maxdisc.joint import Joint
-from maxdisc.partitions import PartitionedRows
 from maxdisc.rows import ArrayRows
+from maxdisc.rows.partitions import PartitionedRows
 from maxdisc.testing import check_rows, random_data
 
 if not os.environ.get("MAXDISC_REQUIRE_EXTRAS"):
@@ -42,7 +41,7 @@ import distributed
 from dask import delayed
 
 from maxdisc.adapters.dask import DaskEngine, connected, fit, predict, predict_proba
-from maxdisc.adapters.labelled import Labelled
+from maxdisc.engines.partitioned_fit import Labelled
 
 LABELS = np.array(["ham", "offer", "spam"])
 WORDS = np.array(["orbit", "moon", "salt", "pan", "goal", "ice", "the", "of", "and", "news", "today", "some"])

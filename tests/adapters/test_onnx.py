@@ -19,13 +19,21 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from maxdisc import DiscriminativeMaxEnt, MaxDiscClassifier, MaxDiscSearchCV, TermFrequencyVectorizer, save
-from maxdisc.averaging import AveragedDecision
+from maxdisc import (
+    DiscriminativeMaxEnt,
+    Joint,
+    MaxDiscClassifier,
+    MaxDiscSearchCV,
+    TermFrequencyVectorizer,
+    save,
+)
 from maxdisc.cli import main
 from maxdisc.datasets import load_docstrings
-from maxdisc.decision import LinearDecision
-from maxdisc.families import FAMILIES, NumericFamily, moments
-from maxdisc.functions import (
+from maxdisc.decisions.joint import JointDecision
+from maxdisc.decisions.joint_average import AveragedDecision
+from maxdisc.decisions.linear import LinearDecision
+from maxdisc.families import FAMILIES, NumericFamily, Support, moments
+from maxdisc.families.functions import (
     Cosine,
     Deviation,
     Indicator,
@@ -36,9 +44,7 @@ from maxdisc.functions import (
     Spline,
     Table,
 )
-from maxdisc.joint import Joint, JointDecision
-from maxdisc.scaling import CountScaler
-from maxdisc.support import Support
+from maxdisc.words import CountScaler
 from tests.conftest import examples
 
 if not os.environ.get("MAXDISC_REQUIRE_EXTRAS"):

@@ -16,9 +16,9 @@ import scipy.sparse as sp
 from sklearn.pipeline import make_pipeline
 
 from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer, load
-from maxdisc.fitted import FittedModel
-from maxdisc.partitions import PartitionedRows
+from maxdisc.inspection.model_view import ModelView
 from maxdisc.rows import ArrayRows
+from maxdisc.rows.partitions import PartitionedRows
 from maxdisc.testing import check_rows
 
 if not os.environ.get("MAXDISC_REQUIRE_EXTRAS"):
@@ -80,7 +80,7 @@ def frame(spark, partitions=3, **columns):
 
 
 def assert_same_model(there, here, X):
-    there, here = FittedModel.of(there), FittedModel.of(here)
+    there, here = ModelView.of(there), ModelView.of(here)
     assert there.classifier.n_selected_ == here.classifier.n_selected_
     assert there.family.name == here.family.name
     np.testing.assert_array_equal(there.classifier.ranking_, here.classifier.ranking_)

@@ -12,11 +12,12 @@ from scipy.special import softmax
 from sklearn.metrics import log_loss
 from sklearn.model_selection import RepeatedKFold
 
-from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer, held_out
+from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer
+from maxdisc.calibration import Evidence
 from maxdisc.datasets import load_docstrings
-from maxdisc.evidence import Evidence
 from maxdisc.families import FAMILIES
 from maxdisc.rows import ArrayRows, BatchRows
+from maxdisc.selection import held_out
 from maxdisc.testing import random_data, taking
 
 KINDS = ("calibrated", "refined")

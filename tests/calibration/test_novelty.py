@@ -17,18 +17,17 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 
-from maxdisc import MaxDiscClassifier, ModelFileError, TermFrequencyVectorizer, load, save
-from maxdisc.artifact.container import Container, write
-from maxdisc.counting import class_moments
-from maxdisc.decision import LinearDecision, ranked_decision, unknown_beside
+from maxdisc import MaxDiscClassifier, ModelFileError, Smoothing, TermFrequencyVectorizer, load, save
+from maxdisc.calibration.novelty import Novelty, _table
+from maxdisc.decisions.linear import LinearDecision, ranked_decision, unknown_beside
 from maxdisc.divergences import js_gm
 from maxdisc.families import FAMILIES
-from maxdisc.folds import fold_plans
-from maxdisc.novelty import Novelty, _table
+from maxdisc.fitting.cross_validation import fold_plans
+from maxdisc.model_file.container import Container, write
+from maxdisc.moments.counting import class_moments
 from maxdisc.rows import ArrayRows, BatchRows
-from maxdisc.selection import FoldModels
-from maxdisc.smoothing import Smoothing
-from maxdisc.sparse_folds import SparseFoldModels
+from maxdisc.selection.fold_models import FoldModels
+from maxdisc.selection.sparse_fold_models import SparseFoldModels
 from maxdisc.testing import random_data
 from tests.conftest import examples
 
@@ -247,7 +246,7 @@ def test_files_keep_every_bit_of_p_values(tmp_path, kind, evidence, moments):
 
 
 def test_files_from_before_say_what_to_do():
-    old = load(Path(__file__).parent / "artifact_fixtures" / "weighed-refined.maxdisc")
+    old = load(Path(__file__).parents[1] / "model_file" / "fixtures" / "weighed-refined.maxdisc")
     names = getattr(old, "feature_names_in_", np.arange(old.n_features_in_))
     with pytest.raises(ValueError, match="call fit"):
         old.novelty(pd.DataFrame(np.zeros((1, old.n_features_in_)), columns=names))
@@ -294,7 +293,7 @@ def test_wrong_tables_are_refused(tmp_path, name):
 
 @pytest.mark.slow
 def test_newsgroups_that_were_left_out_are_noticed():
-    data = Path(__file__).resolve().parents[2] / "shared" / "data" / "text" / "20newsgroups_bydate.parquet"
+    data = Path(__file__).resolve().parents[3] / "shared" / "data" / "text" / "20newsgroups_bydate.parquet"
     if not data.exists():
         pytest.skip("20 Newsgroups is not there")
     table = pd.read_parquet(data)

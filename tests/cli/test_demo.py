@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from maxdisc.demo import breast_cancer_task, run, write_report
+from maxdisc.cli.demo import breast_cancer_task, run, write_report
 
 
 def test_the_demo_compares_and_shows_what_was_learnt():

@@ -10,8 +10,8 @@ import pyarrow.parquet
 import pytest
 from sklearn.datasets import dump_svmlight_file, load_iris
 
-from maxdisc import MaxDiscClassifier
-from maxdisc.artifact import describe, load
+from maxdisc import MaxDiscClassifier, load
+from maxdisc.model_file import describe
 
 
 def test_documents_are_guessed_shown_and_fitted(run, files, tmp_path):

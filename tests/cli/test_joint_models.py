@@ -6,8 +6,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_wine
 
-from maxdisc import MaxDiscClassifier, save
-from maxdisc.joint import Joint
+from maxdisc import Joint, MaxDiscClassifier, save
 
 
 @pytest.fixture

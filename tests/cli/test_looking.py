@@ -10,7 +10,7 @@ import pyarrow.csv
 import pytest
 from sklearn.metrics import accuracy_score, f1_score, log_loss, precision_recall_fscore_support
 
-from maxdisc.artifact import load
+from maxdisc import load
 
 
 def columns(path):
@@ -220,5 +220,5 @@ def test_info(run, files, tmp_path):
 
 
 def test_demo_is_the_demo(run, monkeypatch):
-    monkeypatch.setattr("maxdisc.demo.main", lambda: print("the demo"))
+    monkeypatch.setattr("maxdisc.cli.demo.main", lambda: print("the demo"))
     assert run("demo").out == "the demo\n"

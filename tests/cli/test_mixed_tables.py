@@ -9,8 +9,7 @@ import pandas as pd
 import pyarrow.csv
 import pytest
 
-from maxdisc import MaxDiscClassifier
-from maxdisc.artifact import load
+from maxdisc import MaxDiscClassifier, load
 from maxdisc.cli import main
 
 

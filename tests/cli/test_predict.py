@@ -11,9 +11,8 @@ import pyarrow.parquet
 import pytest
 import scipy.sparse as sp
 
-from maxdisc import MaxDiscClassifier
-from maxdisc.artifact import load
-from maxdisc.cli.evidence import loudest
+from maxdisc import MaxDiscClassifier, load
+from maxdisc.inspection.decisive_features import loudest
 from maxdisc.testing import batches_of, random_data
 
 

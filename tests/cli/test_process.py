@@ -213,10 +213,10 @@ def test_standard_output_that_is_full(files):
 
 DEFECT = """
 import sys
-import maxdisc.cli.training
+import maxdisc.cli.fit.command
 def broken(*a, **k):
     raise ZeroDivisionError("of all things")
-maxdisc.cli.training.require_writable = broken
+maxdisc.cli.fit.command.require_writable = broken
 from maxdisc.cli import main
 sys.exit(main(sys.argv[1:]))
 """

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 from sklearn.pipeline import Pipeline
 
-from maxdisc import DiscriminativeMaxEnt, MaxDiscClassifier
-from maxdisc.artifact import save
-from maxdisc.text import TermFrequencyVectorizer
+from maxdisc import DiscriminativeMaxEnt, MaxDiscClassifier, TermFrequencyVectorizer, save
 
 ESCAPE = "\x1b[31mred\x9b\u202e"
 

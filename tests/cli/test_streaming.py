@@ -23,16 +23,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 
-from maxdisc import held_out, load, streams
-from maxdisc.cli import main, streaming
-from maxdisc.sources import Batch, recut
+from maxdisc import load
+from maxdisc.cli import main
+from maxdisc.cli.fit import streaming
+from maxdisc.engines import labelled_stream as streams
+from maxdisc.files import Batch, recut
+from maxdisc.selection import held_out
 from maxdisc.testing import batches_of
 from tests.conftest import examples
 
 #: A fit in a process of its own, with small batches that take their time.
 SLOWLY = """
 import sys, time
-from maxdisc.cli import main, streaming
+from maxdisc.cli import main
+from maxdisc.cli.fit import streaming
 from maxdisc.testing import batches_of
 batches = streaming.Streaming._batches
 def slowly(self, done):

@@ -9,8 +9,8 @@ from sklearn.datasets import dump_svmlight_file, load_iris
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from maxdisc import MaxDiscClassifier, load, save
-from maxdisc.artifact import describe
-from maxdisc.scaling import CountScaler
+from maxdisc.model_file import describe
+from maxdisc.words import CountScaler
 
 
 @pytest.mark.parametrize("evidence", ["calibrated", "refined", "raw"])

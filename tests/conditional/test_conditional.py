@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, brentq, minimize
 from scipy.special import logsumexp
 
-from maxdisc.conditional import (
+from maxdisc.conditional.model import (
     LONGEST_STEP,
     ClassFeatures,
     Examples,

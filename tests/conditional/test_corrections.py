@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
-from maxdisc.conditional import log_posterior
-from maxdisc.corrections import ScaledRows, correct
+from maxdisc.conditional.corrections import ScaledRows, correct
+from maxdisc.conditional.model import log_posterior
 
 
 def problem(n=150, n_features=6, n_classes=3, seed=0):

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from maxdisc.conditional import ClassFeatures, Examples, Prior, fit, log_posterior
-from maxdisc.shared_weights import doubt, shared_weights, shared_weights_of_all
+from maxdisc.conditional.model import ClassFeatures, Examples, Prior, fit, log_posterior
+from maxdisc.conditional.shared_weights import doubt, shared_weights, shared_weights_of_all
 
 RIDGE, BIAS_RIDGE = 1.0, 0.1
 

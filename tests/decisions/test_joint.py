@@ -16,18 +16,20 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from maxdisc import MaxDiscClassifier, joint_folds, load, save
-from maxdisc.artifact import describe
-from maxdisc.cli.evidence import loudest
+from maxdisc import Joint, MaxDiscClassifier, load, save
+from maxdisc.decisions.joint import JointSample, JointTrial, LogTransform, cross_fitted_order, forward_search
 from maxdisc.divergences import js_gm
 from maxdisc.families import Gaussian
-from maxdisc.folds import fold_plans
-from maxdisc.joint import Joint, JointSample, JointTrial, LogTransform, cross_fitted_order, forward_search
-from maxdisc.joint_folds import JointModels
-from maxdisc.odds import log_odds
-from maxdisc.ranking import ranking_table
+from maxdisc.fitting.cross_validation import fold_plans
+from maxdisc.inspection.decisive_features import loudest
+from maxdisc.inspection.odds import log_odds
+from maxdisc.inspection.ranking import ranking_table
+from maxdisc.model_file import describe
 from maxdisc.report import evaluate
-from maxdisc.rows import ArrayRows, BatchRows, FixedFolds
+from maxdisc.rows import ArrayRows, BatchRows
+from maxdisc.rows.row_sources import FixedFolds
+from maxdisc.selection import joint_fold_models as joint_folds
+from maxdisc.selection.joint_fold_models import JointModels
 
 # One joint density, not an average of many.
 RawClassifier = partial(MaxDiscClassifier, evidence="raw")
@@ -460,7 +462,7 @@ def test_fold_models_never_see_their_held_out_rows():
             rows, Joint(shrinkage=0.3, search="greedy", transform=None), js_gm, None, None, folds,
             ArrayRows(rows_of_training, codes, 3).moments(Gaussian())[0],
         )  # fmt: skip
-        from maxdisc.joint_folds import FoldSamples
+        from maxdisc.selection.joint_fold_models import FoldSamples
 
         view = ArrayRows(rows_of_training, codes, 3)
         return FoldSamples(models, view, folds[0], 6, False, None).of(0)[1].decision(6, 0.3)

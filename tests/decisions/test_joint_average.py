@@ -15,9 +15,19 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from maxdisc import MaxDiscClassifier, averaged_folds, joint_folds, load, save
-from maxdisc.artifact import describe
-from maxdisc.averaged_folds import (
+from maxdisc import Joint, MaxDiscClassifier, load, save
+from maxdisc.calibration import Evidence
+from maxdisc.decisions.joint import JointDecision
+from maxdisc.decisions.joint_average import AveragedDecision
+from maxdisc.inspection.decisive_features import loudest
+from maxdisc.inspection.odds import log_odds
+from maxdisc.inspection.ranking import ranking_table
+from maxdisc.model_file import describe
+from maxdisc.report import evaluate
+from maxdisc.rows import BatchRows
+from maxdisc.selection import averaged_fold_models as averaged_folds
+from maxdisc.selection import joint_fold_models as joint_folds
+from maxdisc.selection.averaged_fold_models import (
     CONDITIONAL_RIDGES,
     LEAST_WEIGHT,
     RIDGES,
@@ -26,14 +36,6 @@ from maxdisc.averaged_folds import (
     averaged_sizes,
     weights_of,
 )
-from maxdisc.averaging import AveragedDecision
-from maxdisc.cli.evidence import loudest
-from maxdisc.evidence import Evidence
-from maxdisc.joint import Joint, JointDecision
-from maxdisc.odds import log_odds
-from maxdisc.ranking import ranking_table
-from maxdisc.report import evaluate
-from maxdisc.rows import BatchRows
 
 
 def noisy(seed=0, n=60, d=40, classes=3, noise=1.5):

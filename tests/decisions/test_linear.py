@@ -12,15 +12,16 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxdisc.counting import class_moments
-from maxdisc.decision import LinearDecision, ranked_decision, ranked_decisions, sweep
+from maxdisc import Smoothing
+from maxdisc.decisions.linear import LinearDecision, ranked_decision, ranked_decisions, sweep
 from maxdisc.densities import estimate
-from maxdisc.divergences import DIVERGENCES, js_gm
+from maxdisc.divergences import js_gm
+from maxdisc.divergences.class_divergences import DIVERGENCES
 from maxdisc.families import FAMILIES, Gaussian, Poisson
+from maxdisc.moments.counting import class_moments
+from maxdisc.numerics.threads import limited_threads
 from maxdisc.rows import ArrayRows
-from maxdisc.smoothing import Smoothing
 from maxdisc.testing import batches_of, random_data, taking
-from maxdisc.threads import limited_threads
 
 families = pytest.mark.parametrize("name", FAMILIES)
 
@@ -256,7 +257,7 @@ def compiled(decision, X, threads=1):
 
 def plain(decision, X):
     """Scores by products, however many the cells are; compiled code cannot even be loaded."""
-    with taking("plain"), unloadable("scoring"):
+    with taking("plain"), unloadable("scores"):
         return decision.scores(X)
 
 
@@ -264,7 +265,7 @@ def plain(decision, X):
 def unloadable(kernels):
     """Have imports of these kernels fail: what needs them raises an ImportError."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, f"maxdisc.kernels.{kernels}", None)
+        patch.setitem(sys.modules, f"maxdisc.decisions.compiled_{kernels}", None)
         yield
 
 
@@ -285,7 +286,7 @@ def test_compiled_scores_of_sparse_rows_are_those_of_products(name, seed, n, n_k
     np.testing.assert_array_equal(one, two)
     weighed = decision.weighed(rng.uniform(0, 1, n_kept), rng.normal(size=3))
     np.testing.assert_allclose(compiled(weighed, X), plain(weighed, X), rtol=1e-12, atol=1e-10)
-    with unloadable("scoring"), pytest.raises(ImportError):
+    with unloadable("scores"), pytest.raises(ImportError):
         compiled(decision, X)
 
 
@@ -339,9 +340,9 @@ def test_compiled_scores_of_gaussians_are_those_of_their_densities(gaps, amount,
     moments = halves[0] + halves[1]  # whose sums are not about the means
     prior = rng.dirichlet(np.ones(5)) if given_prior else None
     given = (Gaussian(), moments, Smoothing(amount), js_gm, prior, 40)
-    with taking("plain"), unloadable("tables"):
+    with taking("plain"), unloadable("parameters"):
         ranking, decision = ranked_decision(*given)
-    with taking("compiled"), unloadable("tables"), pytest.raises(ImportError):
+    with taking("compiled"), unloadable("parameters"), pytest.raises(ImportError):
         ranked_decision(*given)
     for threads in (1, 2):
         with taking("compiled"), batches_of(20), limited_threads(threads):
@@ -371,14 +372,14 @@ def test_the_compiled_sweep_is_the_general_one(name, threads):
     codes[:5] = 1
     decision = ranked_decision(FAMILIES[name], moments, Smoothing(0.5), js_gm, size=25)[1]
     rows, sizes = np.r_[0:3, np.flatnonzero(rng.random(200) < 0.7)], np.array([1, 2, 7, 25])
-    with taking("plain"), unloadable("sweeping"):
+    with taking("plain"), unloadable("sweep"):
         general = sweep(decision, X, codes, weights, sizes, rows)
     with taking("compiled"), batches_of(64):
         with limited_threads(threads):
             compiled = sweep(decision, X, codes, weights, sizes, rows)
         with limited_threads(1):
             alone = sweep(decision, X, codes, weights, sizes, rows)
-        with unloadable("sweeping"), pytest.raises(ImportError):
+        with unloadable("sweep"), pytest.raises(ImportError):
             sweep(decision, X, codes, weights, sizes, rows)
     np.testing.assert_allclose(compiled.correct, general.correct, rtol=1e-12)
     np.testing.assert_allclose(compiled.loss, general.loss, rtol=1e-6)

@@ -8,13 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from maxdisc.counting import class_moments
-from maxdisc.decision import ranked_decision
-from maxdisc.densities import density_blocks, estimate, translated
-from maxdisc.divergences import DIVERGENCES, jeffreys, js_gm, kl, one_vs_rest
+from maxdisc import Smoothing
+from maxdisc.decisions.linear import ranked_decision
+from maxdisc.densities import estimate
+from maxdisc.densities.class_densities import density_blocks, translated
+from maxdisc.divergences import jeffreys, js_gm, kl
+from maxdisc.divergences.class_divergences import DIVERGENCES, one_vs_rest
 from maxdisc.families import FAMILIES, Gaussian, Poisson
+from maxdisc.moments.counting import class_moments
 from maxdisc.rows import ArrayRows
-from maxdisc.smoothing import Smoothing
 from maxdisc.testing import batches_of, random_data
 
 families = pytest.mark.parametrize("name", FAMILIES)

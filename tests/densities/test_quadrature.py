@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxdisc.families import FAMILIES, Geometric
-from maxdisc.nodes import ORDER, _sum_rule, class_nodes
-from maxdisc.support import Support
+from maxdisc.densities.quadrature import ORDER, _sum_rule, class_nodes
+from maxdisc.families import FAMILIES, Geometric, Support
 
 
 @given(st.integers(1, 5000), st.integers(0, 2 * ORDER - 1))

@@ -13,12 +13,11 @@ from scipy.integrate import quad
 from scipy.special import betaln, gammaln
 from sklearn.feature_selection import chi2
 
-from maxdisc import MaxDiscClassifier
-from maxdisc.counting import class_moments
+from maxdisc import MaxDiscClassifier, Smoothing
 from maxdisc.densities import ClassDensities, estimate
 from maxdisc.divergences import jensen_shannon, js_gm, rao
 from maxdisc.families import FAMILIES, Gaussian
-from maxdisc.smoothing import Smoothing
+from maxdisc.moments.counting import class_moments
 from maxdisc.testing import batches_of, random_data, random_densities
 
 families = pytest.mark.parametrize("name", FAMILIES)

@@ -9,15 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from maxdisc import MaxDiscClassifier
-from maxdisc import redundancy as redundancy_module
-from maxdisc.divergences import FeatureRanking, js_gm
+from maxdisc import MaxDiscClassifier, Smoothing
+from maxdisc.divergences import js_gm
+from maxdisc.divergences import redundancy as redundancy_module
+from maxdisc.divergences.class_divergences import FeatureRanking
+from maxdisc.divergences.redundancy import MOST, MOST_VARIED, Overlap, Redundancy
 from maxdisc.families import FAMILIES
-from maxdisc.folds import fold_plans
-from maxdisc.redundancy import MOST, MOST_VARIED, Overlap, Redundancy
-from maxdisc.rows import ArrayRows, BatchRows, FixedFolds
-from maxdisc.selection import FoldModels
-from maxdisc.smoothing import Smoothing
+from maxdisc.fitting.cross_validation import fold_plans
+from maxdisc.rows import ArrayRows, BatchRows
+from maxdisc.rows.row_sources import FixedFolds
+from maxdisc.selection.fold_models import FoldModels
 
 
 def repeated(n=400, seed=0, noise=0.1):

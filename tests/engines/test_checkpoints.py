@@ -13,14 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer, save
-from maxdisc.artifact.container import Container, write
-from maxdisc.checkpoints import CheckpointError, Journal, StreamEngine
+from maxdisc.decisions.sweep import Sweep
+from maxdisc.engines.checkpoints import CheckpointError, Journal, StreamEngine
 from maxdisc.families import FAMILIES
-from maxdisc.held_out import HeldOut, RowTrial
-from maxdisc.matrices import is_sparse
-from maxdisc.partitions import Looks, PartitionedRows
+from maxdisc.model_file.container import Container, write
+from maxdisc.numerics.matrices import is_sparse
 from maxdisc.rows import ArrayRows, HashFolds
-from maxdisc.sweeping import Sweep
+from maxdisc.rows.partitions import Looks, PartitionedRows
+from maxdisc.rows.sampling import RowTrial
+from maxdisc.selection.held_out import HeldOut
 from maxdisc.testing import check_rows
 from tests.conftest import examples
 

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.pipeline import make_pipeline
 
-from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer, streams
-from maxdisc.checkpoints import Journal
-from maxdisc.streams import LabelledStream
+from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer
+from maxdisc.engines import LabelledStream
+from maxdisc.engines import labelled_stream as streams
+from maxdisc.engines.checkpoints import Journal
 from maxdisc.testing import batches_of
 from tests.conftest import examples
 

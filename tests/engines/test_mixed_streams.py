@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxdisc import MaxDiscClassifier
-from maxdisc.checkpoints import Journal
-from maxdisc.frames import cells_of
-from maxdisc.streams import LabelledStream
-from maxdisc.table_totals import TableTotals
+from maxdisc.engines import LabelledStream
+from maxdisc.engines.checkpoints import Journal
+from maxdisc.rows.frames import cells_of
+from maxdisc.rows.table_totals import TableTotals
 from tests.conftest import examples
 
 

@@ -6,13 +6,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from maxdisc import dual
-from maxdisc.dual import Problem, Status, expectations, integrals, solve, solving, tree
-from maxdisc.dual.powers import ScaledPowers
-from maxdisc.dual.tree import tree_solved
-from maxdisc.families import Bernoulli, Beta, Exponential, Gamma, Gaussian, Geometric, Poisson
-from maxdisc.functions import Cosine, Deviation, Indicator, LogAbove, LogBelow, Power, Sine, Spline, moments
-from maxdisc.support import Support
+from maxdisc.families import (
+    Bernoulli,
+    Beta,
+    Exponential,
+    Gamma,
+    Gaussian,
+    Geometric,
+    Poisson,
+    Support,
+    dual,
+    moments,
+)
+from maxdisc.families.dual import Problem, Status, expectations, integrals, solve, solver, tree
+from maxdisc.families.dual.powers import ScaledPowers
+from maxdisc.families.dual.tree import tree_solved
+from maxdisc.families.functions import Cosine, Deviation, Indicator, LogAbove, LogBelow, Power, Sine, Spline
 from maxdisc.testing import taking
 from tests.conftest import examples
 
@@ -422,8 +431,8 @@ def test_tiny_means_on_the_interval(mean, order):
 
 def test_equal_targets_are_solved_once(monkeypatch):
     seen = []
-    attempt = solving.attempt
-    monkeypatch.setattr(solving, "attempt", lambda p, t, *a: (seen.append(t.shape[1]), attempt(p, t, *a))[1])
+    attempt = solver.attempt
+    monkeypatch.setattr(solver, "attempt", lambda p, t, *a: (seen.append(t.shape[1]), attempt(p, t, *a))[1])
     found = solve(Problem(HALF, moments(1)), np.full((1, 50, 40), 2.0))
     assert seen == [1]
     np.testing.assert_array_equal(found.natural, np.full((1, 50, 40), -0.5))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from maxdisc.divergences import DIVERGENCES
+from maxdisc.divergences.class_divergences import DIVERGENCES
 from maxdisc.families import FAMILIES, Family, Gaussian, Geometric, Poisson, find_family
 from maxdisc.rows import ArrayRows, BatchRows
 from maxdisc.testing import check_divergence, check_family, check_moments, check_rows

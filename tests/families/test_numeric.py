@@ -11,9 +11,8 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 from maxdisc import MaxDiscClassifier, ModelFileError, load, save
-from maxdisc.artifact import describe
-from maxdisc.families import Gamma, Gaussian, Hurdle, NumericFamily, Poisson, moments
-from maxdisc.functions import (
+from maxdisc.families import Gamma, Gaussian, Hurdle, NumericFamily, Poisson, Support, moments
+from maxdisc.families.functions import (
     Cosine,
     Deviation,
     Indicator,
@@ -24,7 +23,7 @@ from maxdisc.functions import (
     Spline,
     Table,
 )
-from maxdisc.support import Support
+from maxdisc.model_file import describe
 from maxdisc.testing import check_divergence, check_family, check_moments, random_data
 
 
@@ -154,7 +153,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("content", HOSTILE, ids=str)
 def test_hostile_descriptions_are_refused(content):
-    from maxdisc.artifact.values import decoded
+    from maxdisc.model_file.values import decoded
 
     with pytest.raises(ModelFileError, match="does not know"):
         decoded({"numeric": content}, {})

@@ -8,8 +8,7 @@ import scipy.sparse as sp
 from scipy.special import beta as beta_function
 from scipy.special import gamma as gamma_function
 
-from maxdisc.families import FAMILIES
-from maxdisc.support import Support
+from maxdisc.families import FAMILIES, Support
 
 OUT_OF_RANGE = {
     "exponential": -0.5,

@@ -21,8 +21,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxdisc.sources import Batch, Dataset, SourceError, guess_roles, joined, matching, open_sink
-from maxdisc.sources.sinks import format_to_write
+from maxdisc.files import Batch, Dataset, SourceError, guess_roles, joined, matching, open_sink
+from maxdisc.files.sinks import format_to_write
 from maxdisc.testing import batches_of
 
 ROWS = [

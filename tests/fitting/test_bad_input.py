@@ -7,10 +7,9 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from maxdisc import MaxDiscClassifier
+from maxdisc import MaxDiscClassifier, Smoothing
 from maxdisc.families import FAMILIES
 from maxdisc.rows import ArrayRows, BatchRows
-from maxdisc.smoothing import Smoothing
 from maxdisc.testing import random_data
 
 X, y = random_data("poisson", 30, 3, 4, seed=0)

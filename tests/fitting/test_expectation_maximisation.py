@@ -16,15 +16,21 @@ from sklearn.datasets import load_digits, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 
-import maxdisc.unlabelled as unlabelled_module
-from maxdisc import MaxDiscClassifier, load, save
+import maxdisc.fitting.expectation_maximisation as unlabelled_module
+from maxdisc import MaxDiscClassifier, Smoothing, load, save
 from maxdisc.densities import estimate
 from maxdisc.families import FAMILIES, Gaussian, Poisson
-from maxdisc.folds import plans_beside
-from maxdisc.parameters import sorted_out
-from maxdisc.rows import ALWAYS_TRAINING, LEFT_OUT, ArrayRows
-from maxdisc.smoothing import Smoothing
-from maxdisc.unlabelled import Held, Penalties, Penalty, UnlabelledRows, expectation_maximisation
+from maxdisc.fitting.cross_validation import plans_beside
+from maxdisc.fitting.expectation_maximisation import (
+    Held,
+    Penalties,
+    Penalty,
+    UnlabelledRows,
+    expectation_maximisation,
+)
+from maxdisc.rows import ArrayRows
+from maxdisc.rows.row_sources import ALWAYS_TRAINING, LEFT_OUT
+from maxdisc.rows.validation import sorted_out
 from tests.conftest import examples
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from maxdisc import MaxDiscClassifier
-from maxdisc.streams import LabelledStream
+from maxdisc.engines import LabelledStream
 
 RAW = {"evidence": "raw", "n_features": "all", "smoothing": 1.0}
 OWN_TYPES = {"size": "Float64", "count": "Int64", "truth": "boolean", "word": "string"}

@@ -13,18 +13,18 @@ from scipy.special import log_softmax
 from sklearn.compose import make_column_selector
 from sklearn.naive_bayes import CategoricalNB
 
-from maxdisc import MaxDiscClassifier, MaxDiscSearchCV
-from maxdisc.artifact import from_bytes, to_bytes
-from maxdisc.columns import Block, Columns, cell_scores, chance
-from maxdisc.counting import class_moments
+from maxdisc import MaxDiscClassifier, MaxDiscSearchCV, Smoothing
+from maxdisc.decisions.mixed import ranked_model
 from maxdisc.densities import estimate
-from maxdisc.divergences import DIVERGENCES
+from maxdisc.divergences.block_scores import cell_scores, chance
+from maxdisc.divergences.class_divergences import DIVERGENCES
 from maxdisc.families import Bernoulli, Categorical, Gaussian, Poisson
-from maxdisc.frames import cells_of
-from maxdisc.mixed import ranked_model
+from maxdisc.families.blocks import Block, Columns
+from maxdisc.model_file import from_bytes, to_bytes
+from maxdisc.moments.counting import class_moments
+from maxdisc.numerics.block_matrix import Table
 from maxdisc.rows import ArrayRows
-from maxdisc.smoothing import Smoothing
-from maxdisc.tables import Table
+from maxdisc.rows.frames import cells_of
 from tests.conftest import examples
 
 RAW = {"evidence": "raw", "n_features": "all", "smoothing": 1.0}

@@ -12,7 +12,7 @@ from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClas
 
 from maxdisc import MaxDiscClassifier, load, save
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 GIVEN = np.array([0.2, 0.5, 0.3])
 
 

@@ -14,10 +14,10 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from maxdisc import MaxDiscClassifier
 from maxdisc.densities import estimate
-from maxdisc.divergences import one_vs_rest
+from maxdisc.divergences.class_divergences import one_vs_rest
 from maxdisc.families import FAMILIES
-from maxdisc.fitted import FittedModel
-from maxdisc.ranking import ranking_table
+from maxdisc.inspection.model_view import ModelView
+from maxdisc.inspection.ranking import ranking_table
 from maxdisc.testing import batches_of, random_data
 
 IRIS = load_iris()
@@ -182,4 +182,4 @@ def test_bad_requests_are_refused():
     with pytest.raises(ValueError, match="at least 1"):
         ranking_table(model, n=0)
     with pytest.raises(ValueError, match="Pipeline that ends in LogisticRegression"):
-        FittedModel.of(make_pipeline(StandardScaler(), LogisticRegression()))
+        ModelView.of(make_pipeline(StandardScaler(), LogisticRegression()))

@@ -7,7 +7,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxdisc.wording import shortened, visible
+from maxdisc.inspection.safe_text import shortened, visible
 
 
 @given(st.text())

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from maxdisc.writing import atomic_write
+from maxdisc.model_file.atomic_writes import atomic_write
 
 posix = pytest.mark.skipif(os.name != "posix", reason="permissions, links and pipes are those of POSIX")
 
@@ -129,7 +129,7 @@ def test_a_full_disk(tmp_path):
     """A limit on the size of files stands for the full disk; it fails in the middle of a write."""
     code = """
 import resource, sys
-from maxdisc.writing import atomic_write
+from maxdisc.model_file.atomic_writes import atomic_write
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 try:
     with atomic_write(sys.argv[1]) as file:

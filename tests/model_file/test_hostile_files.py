@@ -24,11 +24,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxdisc import DiscriminativeMaxEnt, MaxDiscClassifier, ModelFileError, load
-from maxdisc.artifact import describe
-from maxdisc.artifact.container import CHECKSUM, Container, write
+from maxdisc.model_file import describe
+from maxdisc.model_file.container import CHECKSUM, Container, write
 from tests.conftest import examples
 
-FIXTURES = Path(__file__).parent / "artifact_fixtures"
+FIXTURES = Path(__file__).parent / "fixtures"
 TABLE = (FIXTURES / "table.maxdisc").read_bytes()
 FILES = {path.stem: path.read_bytes() for path in sorted(FIXTURES.glob("*.maxdisc"))}
 

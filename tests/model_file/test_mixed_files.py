@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from maxdisc import MaxDiscClassifier, ModelFileError, load, save
-from maxdisc.artifact import describe, from_bytes, to_bytes
-from maxdisc.artifact.container import Container, write
-from tests.test_mixed import table
+from maxdisc.model_file import describe, from_bytes, to_bytes
+from maxdisc.model_file.container import Container, write
+from tests.fitting.test_mixed_columns import table
 
 FRAME, LABELS = table(120, gaps=0.1)
 SETTINGS = {

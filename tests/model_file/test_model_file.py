@@ -30,16 +30,17 @@ from maxdisc import (
     DiscriminativeMaxEnt,
     MaxDiscClassifier,
     ModelFileError,
+    Smoothing,
     TermFrequencyVectorizer,
     load,
     save,
 )
-from maxdisc.artifact import describe
-from maxdisc.artifact.parts import FIELDS
-from maxdisc.artifact.values import decoded, decoded_strings, encoded, encoded_strings
-from maxdisc.divergences import DIVERGENCES, js_gm
+from maxdisc.divergences import js_gm
+from maxdisc.divergences.class_divergences import DIVERGENCES
 from maxdisc.families import FAMILIES, Gaussian, Poisson
-from maxdisc.smoothing import Smoothing
+from maxdisc.model_file import describe
+from maxdisc.model_file.fields import FIELDS
+from maxdisc.model_file.values import decoded, decoded_strings, encoded, encoded_strings
 from maxdisc.testing import random_data
 from tests.conftest import examples
 
@@ -504,7 +505,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("maxdisc.artifact.write", full)
+    monkeypatch.setattr("maxdisc.model_file.persistence.write", full)
     with pytest.raises(OSError, match="No space left"):
         save(of_counts()[0], path)
     same(load(path).predict_proba(X), model.predict_proba(X))
@@ -561,7 +562,7 @@ def test_a_discriminative_model_comes_back_as_it_was(tmp_path, made):
     again.fit(X, model.predict(X))
 
 
-FIXTURES = sorted((Path(__file__).parent / "artifact_fixtures").glob("*.maxdisc"))
+FIXTURES = sorted((Path(__file__).parent / "fixtures").glob("*.maxdisc"))
 
 
 SINCE_2 = {

@@ -13,14 +13,15 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
 from maxdisc import MaxDiscClassifier, MaxDiscSearchCV, ModelFileError, TermFrequencyVectorizer, load, save
-from maxdisc.artifact import describe
-from maxdisc.artifact.container import Container, write
-from maxdisc.artifact.parts import FIELDS
-from maxdisc.evidence import Evidence
-from maxdisc.scaling import SCALES, CountScaler
+from maxdisc.calibration import Evidence
+from maxdisc.model_file import describe
+from maxdisc.model_file.container import Container, write
+from maxdisc.model_file.fields import FIELDS
 from maxdisc.testing import random_data
+from maxdisc.words import CountScaler
+from maxdisc.words.scaling import SCALES
 
-FIXTURES = Path(__file__).parent / "artifact_fixtures"
+FIXTURES = Path(__file__).parent / "fixtures"
 REFINED = (FIXTURES / "weighed-refined.maxdisc").read_bytes()
 SCALED = (FIXTURES / "weighed-scaled.maxdisc").read_bytes()
 

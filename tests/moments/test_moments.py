@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from maxdisc.counting import class_moments
+from maxdisc import Smoothing
 from maxdisc.densities import estimate
 from maxdisc.families import FAMILIES, Beta, Gamma, Gaussian, Poisson
-from maxdisc.moments import ClassMoments, merged
-from maxdisc.smoothing import Smoothing
+from maxdisc.moments import ClassMoments
+from maxdisc.moments.class_moments import merged
+from maxdisc.moments.counting import class_moments
 
 
 def moments(X, codes, n_classes=2, weights=None, family=None):
@@ -111,7 +112,7 @@ def test_rest_is_the_moments_of_the_other_rows(n_classes, name, gaps, seed):
 @pytest.mark.parametrize("n_classes", [10, 1000])
 def test_rest_takes_few_steps_for_many_classes(n_classes, monkeypatch):
     steps = []
-    monkeypatch.setattr("maxdisc.moments.merged", lambda a, b: steps.append(a) or merged(a, b))
+    monkeypatch.setattr("maxdisc.moments.class_moments.merged", lambda a, b: steps.append(a) or merged(a, b))
     m = moments(np.random.default_rng(0).normal(size=(n_classes, 2)), np.arange(n_classes), n_classes)
     m.rest()
     assert len(steps) <= 3 * np.ceil(np.log2(n_classes))

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxdisc.families import Gaussian
-from maxdisc.products import ClassProducts, observed_means
-from maxdisc.rows import ArrayRows, BatchRows, FixedFolds
+from maxdisc.moments.products import ClassProducts, observed_means
+from maxdisc.rows import ArrayRows, BatchRows
+from maxdisc.rows.row_sources import FixedFolds
 
 ALL = np.arange(5)
 

@@ -12,18 +12,18 @@ import numba
 import pytest
 
 import maxdisc
-from maxdisc.kernels import compiling
+from maxdisc.numerics import compiling
 
-INNER = "from maxdisc.kernels.compiling import inlined\n\n@inlined\ndef step(x):\n    return x + {step}\n"
+INNER = "from maxdisc.numerics.compiling import inlined\n\n@inlined\ndef step(x):\n    return x + {step}\n"
 OUTER = """
-from maxdisc.kernels.compiling import kernel
-from maxdisc.kernels.inner import step
+from maxdisc.numerics.compiling import kernel
+from maxdisc.numerics.compiled_inner import step
 
 @kernel
 def walked(x):
     return step(x)
 """
-CALL = "from maxdisc.kernels.outer import walked; print(walked(1), walked.stats.cache_hits)"
+CALL = "from maxdisc.numerics.compiled_outer import walked; print(walked(1), walked.stats.cache_hits)"
 
 
 @pytest.fixture
@@ -32,12 +32,12 @@ def package(tmp_path):
     source = Path(maxdisc.__file__).parent
     copy = tmp_path / "maxdisc"
     shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    (copy / "kernels" / "outer.py").write_text(OUTER)
+    (copy / "numerics" / "compiled_outer.py").write_text(OUTER)
     return copy
 
 
 def called(package, step, **environment):
-    (package / "kernels" / "inner.py").write_text(INNER.format(step=step))
+    (package / "numerics" / "compiled_inner.py").write_text(INNER.format(step=step))
     environment = {
         **os.environ,
         "PYTHONPATH": str(package.parent),

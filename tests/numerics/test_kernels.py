@@ -13,15 +13,16 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from maxdisc import MaxDiscClassifier, sparse_folds
-from maxdisc.families import FAMILIES
-from maxdisc.rows import ArrayRows, FixedFolds
-from maxdisc.support import Support
+from maxdisc import MaxDiscClassifier
+from maxdisc.families import FAMILIES, Support
+from maxdisc.numerics.threads import in_threads, limited_threads, n_threads
+from maxdisc.rows import ArrayRows
+from maxdisc.rows.row_sources import FixedFolds
+from maxdisc.selection import sparse_fold_models as sparse_folds
 from maxdisc.testing import batches_of, taking
-from maxdisc.threads import in_threads, limited_threads, n_threads
 
 # What a script below would load where numba works.
-KERNELS = {"cells", "scoring", "sums", "sweeping", "tables", "words"}
+KERNELS = {"cells", "parameters", "scores", "sums", "sweep", "words"}
 FIT = """
 import sys, warnings
 import numpy as np, scipy.sparse as sp
@@ -41,7 +42,7 @@ with warnings.catch_warnings(record=True) as caught, taking("compiled"):
     found = {{"p": model.predict_proba(X), "gaussian": gaussian.predict_proba(X)}}
 said = [str(w.message) for w in caught if issubclass(w.category, RuntimeWarning)]
 print(len(said), *said, sep="\\n")
-print(*(name.removeprefix("maxdisc.kernels.") for name in sys.modules if name.startswith("maxdisc.kernels.")))
+print(*(name.partition(".compiled_")[2] for name in sys.modules if ".compiled_" in name))
 found |= {{"k": model.n_selected_, "words": words.shape, "n": words.sum()}}
 np.savez(sys.argv[1], **found)
 """

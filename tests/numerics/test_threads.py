@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxdisc.threads import Work, in_threads, in_turn, limited_threads, n_threads
+from maxdisc.numerics.threads import Work, in_threads, in_turn, limited_threads, n_threads
 from tests.conftest import examples
 
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
-from maxdisc import MaxDiscClassifier
-from maxdisc.joint import Joint
+from maxdisc import Joint, MaxDiscClassifier
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "joint_genes.py"
 

@@ -9,7 +9,8 @@ import pytest
 from scipy.special import logsumexp
 
 from maxdisc.densities import ClassDensities
-from maxdisc.divergences import FeatureRanking, jeffreys, js_gm, one_vs_rest, pairwise
+from maxdisc.divergences import jeffreys, js_gm
+from maxdisc.divergences.class_divergences import FeatureRanking, one_vs_rest, pairwise
 from maxdisc.families import FAMILIES, Bernoulli, Family
 from maxdisc.testing import nodes_for, random_densities
 
@@ -156,11 +157,11 @@ def test_one_vs_rest_is_against_the_maximum_entropy_density_of_all_other_rows(na
 def test_section_3_the_sum_of_margins_is_n_times_j():
     # Equal classes, unsmoothed moments: the sum of Bayes margins over the rows is N/2 * J of the densities.
     rng = np.random.default_rng(0)
-    from maxdisc.counting import class_moments
-    from maxdisc.decision import LinearDecision
+    from maxdisc import Smoothing
+    from maxdisc.decisions.linear import LinearDecision
     from maxdisc.densities import estimate
     from maxdisc.families import Gaussian
-    from maxdisc.smoothing import Smoothing
+    from maxdisc.moments.counting import class_moments
 
     X = rng.normal(size=(80, 3)) + np.repeat([[0.0], [1.0]], 40, axis=0)
     codes = np.repeat([0, 1], 40)

@@ -16,9 +16,9 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
 from maxdisc import MaxDiscClassifier
-from maxdisc.curves import density_curves
 from maxdisc.families import FAMILIES
-from maxdisc.odds import log_odds
+from maxdisc.inspection.curves import density_curves
+from maxdisc.inspection.odds import log_odds
 from maxdisc.plots import DensityDisplay, EvidenceDisplay, PathDisplay, RankingDisplay, ReliabilityDisplay
 from maxdisc.plots.canvas import literal
 from maxdisc.testing import random_data

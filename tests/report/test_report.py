@@ -162,7 +162,7 @@ def test_scores_are_scikit_learns(iris, change):
 def test_the_interval_is_wilsons():
     from scipy.stats import binomtest
 
-    from maxdisc.measures import wilson_interval
+    from maxdisc.inspection.measures import wilson_interval
 
     for right, rows in ((0, 1), (1, 1), (7, 10), (50, 50), (499, 1000)):
         exact = binomtest(right, rows).proportion_ci(method="wilson")
@@ -395,7 +395,7 @@ def test_breast_cancer_beats_the_majority_and_says_so():
 
 
 def test_the_how_to_runs_as_written(tmp_path, monkeypatch):
-    guide = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "report.md"
+    guide = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "report.md"
     monkeypatch.chdir(tmp_path)
     names: dict = {}
     for block in re.findall(r"```python\n(.*?)```", guide.read_text(encoding="utf-8"), re.DOTALL):

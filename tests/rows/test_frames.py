@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxdisc import MaxDiscClassifier
-from maxdisc.frames import BOOLEAN, EMPTY, NUMBER, WORD, Levels, cells_of, is_frame, written_out
+from maxdisc.rows.frames import BOOLEAN, EMPTY, NUMBER, WORD, Levels, cells_of, is_frame, written_out
 
 
 def mixed(n=6):

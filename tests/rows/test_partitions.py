@@ -12,9 +12,9 @@ import scipy.sparse as sp
 
 from maxdisc import MaxDiscClassifier
 from maxdisc.families import FAMILIES
-from maxdisc.matrices import is_sparse
-from maxdisc.partitions import Looks, PartitionedRows, entrywise
+from maxdisc.numerics.matrices import is_sparse
 from maxdisc.rows import ArrayRows, HashFolds
+from maxdisc.rows.partitions import Looks, PartitionedRows, entrywise
 from maxdisc.testing import check_rows
 
 

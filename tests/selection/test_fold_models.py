@@ -18,13 +18,13 @@ from sklearn.model_selection import (
     StratifiedKFold,
 )
 
-from maxdisc import MaxDiscClassifier
+from maxdisc import MaxDiscClassifier, Smoothing
 from maxdisc.divergences import js_gm
 from maxdisc.families import FAMILIES
-from maxdisc.folds import dealt, fold_plans
+from maxdisc.fitting.cross_validation import dealt, fold_plans
 from maxdisc.rows import ArrayRows, HashFolds
-from maxdisc.selection import FoldModels, SelectionPath, choose, size_grid
-from maxdisc.smoothing import Smoothing
+from maxdisc.selection import SelectionPath
+from maxdisc.selection.fold_models import FoldModels, choose, size_grid
 from maxdisc.testing import random_data
 
 

@@ -11,23 +11,22 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxdisc import MaxDiscClassifier
-from maxdisc.decision import LinearDecision, ranked_decision
+from maxdisc import MaxDiscClassifier, Smoothing
+from maxdisc.decisions.linear import LinearDecision, ranked_decision
 from maxdisc.divergences import js_gm
 from maxdisc.families import FAMILIES
-from maxdisc.held_out import (
+from maxdisc.rows import ArrayRows, BatchRows, HashFolds
+from maxdisc.rows.row_sources import ALWAYS_TRAINING, LEFT_OUT, FixedFolds
+from maxdisc.rows.sampling import content_hashes, sampled
+from maxdisc.selection.fold_models import FoldModels
+from maxdisc.selection.held_out import (
     MOST_BANDS,
     BandTrial,
     HeldOut,
     band_edges,
-    content_hashes,
     enough_rows,
-    sampled,
 )
-from maxdisc.rows import ALWAYS_TRAINING, LEFT_OUT, ArrayRows, BatchRows, FixedFolds, HashFolds
-from maxdisc.selection import FoldModels
-from maxdisc.smoothing import Smoothing
-from maxdisc.sparse_folds import SparseFoldModels
+from maxdisc.selection.sparse_fold_models import SparseFoldModels
 from maxdisc.testing import random_data, taking
 from tests.conftest import examples
 

@@ -8,19 +8,22 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxdisc import MaxDiscClassifier, selection, sparse_folds
-from maxdisc.decision import ranked_decision
-from maxdisc.divergences import FeatureRanking, js_gm
+from maxdisc import MaxDiscClassifier, Smoothing
+from maxdisc.decisions.linear import ranked_decision
+from maxdisc.decisions.sweep import Bucketed, sweep_tasks
+from maxdisc.divergences import js_gm
+from maxdisc.divergences.class_divergences import FeatureRanking
 from maxdisc.families import FAMILIES, Poisson
-from maxdisc.kernels import elementary
-from maxdisc.kernels.compiling import kernel
-from maxdisc.rows import ALWAYS_TRAINING, LEFT_OUT, ArrayRows, FixedFolds, HashFolds
-from maxdisc.selection import FoldModels, choose, size_grid
-from maxdisc.smoothing import Smoothing
-from maxdisc.sparse_folds import SparseFoldModels, _by_columns, suits
-from maxdisc.sweeping import Bucketed, sweep_tasks
+from maxdisc.numerics import compiled_elementary as elementary
+from maxdisc.numerics.compiling import kernel
+from maxdisc.numerics.threads import limited_threads
+from maxdisc.rows import ArrayRows, HashFolds
+from maxdisc.rows.row_sources import ALWAYS_TRAINING, LEFT_OUT, FixedFolds
+from maxdisc.selection import fold_models as selection
+from maxdisc.selection import sparse_fold_models as sparse_folds
+from maxdisc.selection.fold_models import FoldModels, choose, size_grid
+from maxdisc.selection.sparse_fold_models import SparseFoldModels, _by_columns, suits
 from maxdisc.testing import batches_of, taking
-from maxdisc.threads import limited_threads
 from tests.conftest import examples
 
 NAMES = ["poisson", "exponential", "geometric", "bernoulli"]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from maxdisc import MaxDiscClassifier, load, save
-from maxdisc.ranking import ranking_table
+from maxdisc.inspection.ranking import ranking_table
 from maxdisc.serve import Limits, Service, answers, create_app
 from maxdisc.serve.app import SMALL
 from maxdisc.serve.bodies import ExplainBody, PredictBody
@@ -20,7 +20,7 @@ from maxdisc.serve.guard import CSP
 from maxdisc.serve.logs import Log
 from maxdisc.serve.reading import BODIES, Bodies
 from maxdisc.serve.refusals import RefusedError
-from maxdisc.serve.served import ServedModel
+from maxdisc.serve.served_model import ServedModel
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # newer versions of it would rather have httpx2

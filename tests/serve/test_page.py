@@ -560,6 +560,8 @@ def fill(visit: Visit, view: str, model: str) -> None:
         expect(visit.find("#bars table")).to_be_visible()
     elif view == "features":
         expect(visit.find("#density svg.picture title")).to_have_count(1)
+    elif view == "model":
+        expect(visit.find("#curve svg.picture title")).to_have_count(1)
     elif view == "file":
         heads = "text" if model == "topics" else ",".join(trees()[0].columns)
         cells = "orbit" if model == "topics" else "20,2.5,rough,true"

@@ -7,12 +7,12 @@ import pytest
 import scipy.sparse as sp
 from scipy import stats
 
-from maxdisc.counting import class_moments
+from maxdisc import Smoothing
 from maxdisc.densities import estimate
-from maxdisc.divergences import one_vs_rest
+from maxdisc.divergences.class_divergences import one_vs_rest
 from maxdisc.families import FAMILIES
-from maxdisc.markers import DERIVED, SHARED, ClassSums, find_markers
-from maxdisc.smoothing import Smoothing
+from maxdisc.moments.counting import class_moments
+from maxdisc.significance.markers import DERIVED, SHARED, ClassSums, find_markers
 
 
 def amounts(n=90, d=12, seed=0):

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from maxdisc.counting import class_moments
 from maxdisc.families import FAMILIES
-from maxdisc.nulls import _ratio_tail, _tail, p_values
-from maxdisc.significance import q_values
+from maxdisc.moments.counting import class_moments
+from maxdisc.significance.p_values import _ratio_tail, _tail, p_values
+from maxdisc.significance.table import q_values
 
 SIZES = [(30, 30), (5, 55), (20, 20, 20), (1, 29, 30)]
 

@@ -14,18 +14,17 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 
-from maxdisc import MaxDiscClassifier, load, save
-from maxdisc.counting import class_moments
+from maxdisc import MaxDiscClassifier, Smoothing, load, save
 from maxdisc.densities import estimate
 from maxdisc.divergences import js_gm
 from maxdisc.families import FAMILIES
-from maxdisc.permutation import permuted_p_values
-from maxdisc.ranking import ranking_table
+from maxdisc.inspection.ranking import ranking_table
+from maxdisc.moments.counting import class_moments
 from maxdisc.rows import ArrayRows, HashFolds
-from maxdisc.selection import Choice, FoldModels
-from maxdisc.significance import debiased, q_values
-from maxdisc.smoothing import Smoothing
-from maxdisc.sparse_folds import SparseFoldModels
+from maxdisc.selection.fold_models import Choice, FoldModels
+from maxdisc.selection.sparse_fold_models import SparseFoldModels
+from maxdisc.significance.permutation import permuted_p_values
+from maxdisc.significance.table import debiased, q_values
 
 
 def moments_of(name, X, y):

@@ -10,7 +10,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer
-from maxdisc.scaling import SCALES, CountScaler
+from maxdisc.words import CountScaler
+from maxdisc.words.scaling import SCALES
 
 COUNTS = np.array([[3, 1, 0], [0, 2, 2], [0, 0, 0], [5, 0, 0]])
 

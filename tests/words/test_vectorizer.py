@@ -27,7 +27,7 @@ from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer
 from maxdisc.datasets import load_docstrings
 from maxdisc.rows import BatchRows
 from maxdisc.testing import batches_of, taking
-from maxdisc.words import CompiledTerms, PythonTerms, WordRule, _in_groups, byte_order, in_batches
+from maxdisc.words.counting import CompiledTerms, PythonTerms, WordRule, _in_groups, byte_order, in_batches
 
 #: Letters of all lengths in UTF-8, marks that are no letters, digits that are no decimals, lone surrogates,
 #: and letters whose lower case is longer, shorter or depends on what follows.
@@ -184,7 +184,7 @@ class TestWaysOfCounting:
         code = (
             "import sys; from maxdisc import TermFrequencyVectorizer;"
             "v = TermFrequencyVectorizer().fit(['some words', 'more words']); v.transform(['words']);"
-            "print([m for m in ('numba', 'maxdisc.kernels.words') if m in sys.modules])"
+            "print([m for m in ('numba', 'maxdisc.words.compiled_words') if m in sys.modules])"
         )
         out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert out.stdout.strip() == "[]"
@@ -542,7 +542,7 @@ class TestTermsAreSpelledWhenAsked:
     st.integers(0, 10**6),
 )
 def test_rows_are_arranged_by_column_however_long_and_wide(lengths, n_columns, seed):
-    from maxdisc.kernels.words import arrange
+    from maxdisc.words.compiled_words import arrange
 
     rng = np.random.default_rng(seed)
     # Terms in no order; a third has no column, and no row has a term twice.

@@ -16,9 +16,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils.validation import _get_feature_names, check_is_fitted
 
-from maxdisc.adapters.labelled import Labelled, fit_labelled, taken_apart
-from maxdisc.matrices import is_sparse
-from maxdisc.partitions import Job, Summand, entrywise
+from maxdisc.engines.partitioned_fit import Labelled, fit_labelled, taken_apart
+from maxdisc.numerics.matrices import is_sparse
+from maxdisc.rows.partitions import Job, Summand, entrywise
 
 try:
     import dask
@@ -38,7 +38,7 @@ Model = TypeVar("Model")
 
 @dataclass(frozen=True, eq=False)
 class DaskEngine:
-    """Partitions that Dask's workers read; an :class:`maxdisc.partitions.Engine`.
+    """Partitions that Dask's workers read; an :class:`maxdisc.rows.partitions.Engine`.
 
     Whatever runs Dask's tasks will do: threads, processes, or the workers of a ``distributed.Client``.
 
@@ -47,13 +47,12 @@ class DaskEngine:
     partitions : sequence
         What is handed to ``read``; delayed values in them are computed where it runs.
     read : callable
-        From a partition to one or more :class:`maxdisc.adapters.labelled.Labelled`, so that it can be read in
-        batches. Pickled.
+        From a partition to one or more :class:`Labelled`, so that it can be read in batches. Pickled.
 
     Examples
     --------
     >>> from maxdisc.adapters.dask import DaskEngine
-    >>> from maxdisc.adapters.labelled import Labelled
+    >>> from maxdisc.engines.partitioned_fit import Labelled
     >>> def read(path):  # from a file, usually
     ...     yield Labelled([[1.0], [2.0]], ["ham", "spam"])
     >>> DaskEngine(["a.csv", "b.csv"], read).added(lambda part: [len(part)])

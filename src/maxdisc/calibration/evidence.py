@@ -14,18 +14,18 @@ from typing import Protocol, TypeVar, cast
 
 import numpy as np
 
-from maxdisc.columns import AnyMoments
-from maxdisc.conditional import log_posterior
-from maxdisc.corrections import ScaledRows, correct
-from maxdisc.decision import LinearDecision
-from maxdisc.held_out import FARTHEST, HeldOut, bounded, enough_rows
-from maxdisc.matrices import Booleans, Floats, Integers, Matrix, is_sparse
-from maxdisc.mixed import MixedDecision
-from maxdisc.moments import ClassMoments
-from maxdisc.novelty import Novelty
-from maxdisc.selection import Choice, Rule, SelectionPath, Trials, enough_folds
-from maxdisc.shared_weights import SharedWeights, doubt, shared_weights, shared_weights_of_all
-from maxdisc.smoothing import Smoothing
+from maxdisc.calibration.novelty import Novelty
+from maxdisc.conditional.corrections import ScaledRows, correct
+from maxdisc.conditional.model import log_posterior
+from maxdisc.conditional.shared_weights import SharedWeights, doubt, shared_weights, shared_weights_of_all
+from maxdisc.decisions.linear import LinearDecision
+from maxdisc.decisions.mixed import MixedDecision
+from maxdisc.families.blocks import AnyMoments
+from maxdisc.moments.class_moments import ClassMoments
+from maxdisc.moments.smoothing import Smoothing
+from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, is_sparse
+from maxdisc.selection.fold_models import Choice, Rule, SelectionPath, Trials, enough_folds
+from maxdisc.selection.held_out import FARTHEST, HeldOut, bounded, enough_rows
 
 _Weighable = TypeVar("_Weighable", LinearDecision, MixedDecision)
 
@@ -96,7 +96,7 @@ class Evidence:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.evidence import Evidence
+    >>> from maxdisc.calibration import Evidence
     >>> evidence = Evidence(np.array([2, 5]), np.array([0.8, 0.3]), np.zeros(2))
     >>> evidence.strength(4)
     array([0.8, 0.8, 0.3, 0.3])

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from maxdisc.matrices import Floats, Integers, log_sum_exp
+from maxdisc.numerics.matrices import Floats, Integers, log_sum_exp
 
 #: Of these shares of the held-out rows, something like all rows, or like none, beats the best known class.
 SHARES_UNKNOWN = (0.05, 0.002)
@@ -46,7 +46,7 @@ class Novelty:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.novelty import Novelty
+    >>> from maxdisc.calibration.novelty import Novelty
     >>> table = np.array([-1e301, -1.0, 3.0]), np.array([0.25, 0.5, 1.0])
     >>> Novelty(np.ones(1), np.zeros(2), np.zeros(2), *table).p_values(np.array([-5.0, -1.0, 0.0, 8.0]))
     array([0.25, 0.5 , 0.5 , 1.  ])
@@ -127,7 +127,7 @@ def familiarity(scores: Floats, level: Floats, reference: Floats) -> Floats:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.novelty import familiarity
+    >>> from maxdisc.calibration.novelty import familiarity
     >>> familiarity(np.array([[2.0, 0.0], [2.0, 2.0]]), np.zeros(2), np.zeros((2, 2))).round(2)
     array([ 0.9 , -0.24])
     """

@@ -10,16 +10,16 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
-from maxdisc.cli.describing import info
-from maxdisc.cli.explaining import explain
-from maxdisc.cli.exporting import export
+from maxdisc.cli.console import say_failure
+from maxdisc.cli.evaluate import evaluate, report
+from maxdisc.cli.explain import explain
+from maxdisc.cli.export import export
 from maxdisc.cli.failures import BAD_INPUT, INTERRUPTED, command
-from maxdisc.cli.judging import evaluate, report
-from maxdisc.cli.predicting import predict
-from maxdisc.cli.ranking import rank
-from maxdisc.cli.serving import serve
-from maxdisc.cli.speech import say_failure
-from maxdisc.cli.training import fit
+from maxdisc.cli.fit.command import fit
+from maxdisc.cli.info import info
+from maxdisc.cli.predict import predict
+from maxdisc.cli.rank import rank
+from maxdisc.cli.serve import serve
 
 # click's, wherever this version of Typer keeps it.
 UsageError: Any = typer.BadParameter.__bases__[0]
@@ -60,7 +60,7 @@ def _before(
 @command
 def demo() -> None:
     """Run the main job on data that every machine has, and show what it finds."""
-    from maxdisc.demo import main
+    from maxdisc.cli.demo import main
 
     main()
 

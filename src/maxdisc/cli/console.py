@@ -25,7 +25,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from maxdisc.wording import visible
+from maxdisc.inspection.safe_text import visible
 
 # A table that goes to a file must not be cut at the width of no terminal.
 _WIDE = 200
@@ -52,7 +52,7 @@ def readable(text: str) -> str:
 
     Examples
     --------
-    >>> from maxdisc.cli.speech import readable
+    >>> from maxdisc.cli.console import readable
     >>> readable("a  bright " + chr(27) + "[31m red")
     'a  bright �[31m red'
     """
@@ -158,7 +158,7 @@ def size_of(n_bytes: int) -> str:
 
     Examples
     --------
-    >>> from maxdisc.cli.speech import size_of
+    >>> from maxdisc.cli.console import size_of
     >>> size_of(900), size_of(1_300_000)
     ('900 B', '1.3 MB')
     """

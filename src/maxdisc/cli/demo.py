@@ -20,10 +20,10 @@ from sklearn.pipeline import make_pipeline
 
 from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer
 from maxdisc.datasets import load_docstrings
-from maxdisc.fitted import FittedModel
-from maxdisc.ranking import ranking_table
+from maxdisc.inspection.model_view import ModelView
+from maxdisc.inspection.ranking import ranking_table
+from maxdisc.model_file.atomic_writes import atomic_write
 from maxdisc.report import evaluate
-from maxdisc.writing import atomic_write
 
 FOLDS = StratifiedKFold(3, shuffle=True, random_state=0)
 
@@ -94,7 +94,7 @@ def run(task: Task, say: Callable[[str], None] = print) -> tuple[dict[str, float
             fitted = fitted or model
     result = {"maxdisc": float(np.mean(ours)), "peer": float(np.mean(theirs))}
     say(f"  accuracy, 3 folds   maxdisc {result['maxdisc']:.3f}   {task.peer_name} {result['peer']:.3f}")
-    shown = FittedModel.of(fitted)
+    shown = ModelView.of(fitted)
     classifier = shown.classifier
     say(
         f"  {shown.family.name} densities, {classifier.n_selected_:,} of "
@@ -122,7 +122,7 @@ def progress(what: str) -> Iterator[None]:
 
 def top_features(model: Any, names: Any, n: int) -> dict[str, list[str]]:
     """For the largest classes, the kept features that set them apart most; a minus: by being low."""
-    table, classifier = ranking_table(model, names), FittedModel.of(model).classifier
+    table, classifier = ranking_table(model, names), ModelView.of(model).classifier
     largest = classifier.classes_[np.argsort(-classifier.class_prior_, kind="stable")[:8]]
     return {
         str(label): [f"{'' if sign > 0 else '-'}{name}" for name, sign, _ in table.of_class(label, n)]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from maxdisc.cli.console import Speech, results, say_json
 from maxdisc.cli.failures import BadInputError, CheckFailedError, command
 from maxdisc.cli.options import (
     DATA,
@@ -25,11 +26,10 @@ from maxdisc.cli.options import (
     TextOption,
 )
 from maxdisc.cli.outputs import opened_output, require_writable
-from maxdisc.cli.speech import Speech, results, say_json
 
 if TYPE_CHECKING:
-    from maxdisc.cli.loaded import LoadedModel
-    from maxdisc.sources import Dataset
+    from maxdisc.cli.model import LoadedModel
+    from maxdisc.files import Dataset
 
 _MOST_CLASSES = 30
 
@@ -67,7 +67,7 @@ def evaluate(
     maxdisc evaluate topics.maxdisc test.csv --min-accuracy 0.9 --json
     """
     speech = Speech(quiet)
-    from maxdisc.cli.loaded import LoadedModel, note_missing
+    from maxdisc.cli.model import LoadedModel, note_missing
 
     loaded = LoadedModel.read(model, text, label)
     dataset = loaded.dataset(data, None if format is None else format.value, encoding, layer)
@@ -84,8 +84,8 @@ def _judged(model: LoadedModel, dataset: Dataset, skip_unlabelled: bool, speech:
     import numpy as np
 
     from maxdisc.cli.labelled import Unlabelled
-    from maxdisc.cli.loaded import Unseen
-    from maxdisc.sources import nearest
+    from maxdisc.cli.model import Unseen
+    from maxdisc.files import nearest
 
     column = label_column(model, dataset)
     unlabelled, unseen = Unlabelled(column, skip_unlabelled), Unseen(model)
@@ -127,7 +127,7 @@ def _judged(model: LoadedModel, dataset: Dataset, skip_unlabelled: bool, speech:
 
 def label_column(model: LoadedModel, dataset: Dataset) -> str:
     """The column that holds the labels; raise ``BadInputError`` if it is not known or not there."""
-    from maxdisc.sources import nearest
+    from maxdisc.files import nearest
 
     if model.label is None:
         raise BadInputError(f"{model.path} does not say which column held the labels: name it with --label.")
@@ -174,7 +174,7 @@ def _show(facts: dict[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from maxdisc.wording import visible
+    from maxdisc.inspection.safe_text import visible
 
     out = results()
     out.print(
@@ -243,8 +243,8 @@ def report(
     require_writable(output, force, data, data_format, [model])
     written = form.value if form is not None else _by_name(output)
     from maxdisc.cli.labelled import read_labelled
-    from maxdisc.cli.loaded import LoadedModel, Unseen, note_missing
-    from maxdisc.remembered import file_names
+    from maxdisc.cli.model import LoadedModel, Unseen, note_missing
+    from maxdisc.model_file.about import file_names
 
     loaded = LoadedModel.read(model, text, label)
     dataset = loaded.dataset(data, data_format, encoding, layer)

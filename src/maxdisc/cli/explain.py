@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from maxdisc.cli.console import marked, readable, results, say_json
 from maxdisc.cli.failures import BadInputError, command
 from maxdisc.cli.options import (
     DATA,
@@ -19,13 +20,12 @@ from maxdisc.cli.options import (
     ModelArgument,
     TextOption,
 )
-from maxdisc.cli.speech import marked, readable, results, say_json
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from maxdisc.cli.loaded import LoadedModel
-    from maxdisc.odds import LogOdds
+    from maxdisc.cli.model import LoadedModel
+    from maxdisc.inspection.odds import LogOdds
 
 _SHOWN_LINES = 12
 _SHOWN_CHARACTERS = 1500
@@ -82,8 +82,8 @@ def explain(
 
     maxdisc explain tumour.maxdisc --data test.csv --row 3
     """
-    from maxdisc.cli.loaded import LoadedModel
-    from maxdisc.odds import log_odds
+    from maxdisc.cli.model import LoadedModel
+    from maxdisc.inspection.odds import log_odds
 
     loaded = LoadedModel.read(model, text)
     where, raw, posterior = _one_row(loaded, document, data, row, format, layer, encoding)
@@ -154,7 +154,7 @@ def _one_row(
 
 
 def _standard_input(encoding: str) -> str:
-    from maxdisc.sources.streams import require_encoding
+    from maxdisc.files.byte_streams import require_encoding
 
     require_encoding(encoding)
     try:
@@ -167,8 +167,8 @@ def _show_evidence(model: LoadedModel, evidence: LogOdds, posterior: dict[str, f
     from rich.table import Table
     from rich.text import Text
 
-    from maxdisc.evidence import Evidence as Weighed
-    from maxdisc.wording import visible
+    from maxdisc.calibration.evidence import Evidence as Weighed
+    from maxdisc.inspection.safe_text import visible
 
     out = results()
     first, second = visible(evidence.first), visible(evidence.second)
@@ -203,7 +203,7 @@ def _show_evidence(model: LoadedModel, evidence: LogOdds, posterior: dict[str, f
 
 
 def _told_value(value: float | str) -> str:
-    from maxdisc.wording import shortened
+    from maxdisc.inspection.safe_text import shortened
 
     if isinstance(value, str):
         return shortened(value, 40)
@@ -229,7 +229,7 @@ def _highlighted(model: LoadedModel, document: str, evidence: LogOdds) -> Text:
 def _coloured(line: str, pattern: Any, lower: bool, loud: dict[str, float]) -> Text:
     from rich.text import Text
 
-    from maxdisc.wording import shortened, visible
+    from maxdisc.inspection.safe_text import shortened, visible
 
     out, end = Text(), 0
     shown = line if len(line) <= _SHOWN_CHARACTERS else shortened(line, _SHOWN_CHARACTERS)

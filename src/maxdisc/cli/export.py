@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from maxdisc.cli.console import say_facts, size_of
 from maxdisc.cli.failures import BadInputError, command
 from maxdisc.cli.options import OUTPUT, ForceOption, ModelArgument
 from maxdisc.cli.outputs import opened_output, require_writable
-from maxdisc.cli.speech import say_facts, size_of
 
 
 @command
@@ -42,7 +42,7 @@ def export(
         raise BadInputError(f"{model} does not exist: fit writes a model file with -o.")
     require_writable(output, force, files=[model])
     from maxdisc.adapters.onnx import to_onnx
-    from maxdisc.artifact import load
+    from maxdisc.model_file.persistence import load
 
     made = to_onnx(load(model), dtype="float32" if float32 else "float64")
     content = made.SerializeToString()

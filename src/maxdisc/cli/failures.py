@@ -15,7 +15,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import typer
 
-from maxdisc.cli.speech import say_failure
+from maxdisc.cli.console import say_failure
 
 CHECK_FAILED, BAD_INPUT, DEFECT, INTERRUPTED, BROKEN_PIPE = 1, 2, 70, 130, 141
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from maxdisc.cli.console import evidence_line, say_facts, say_json, size_of, unlabelled_line
 from maxdisc.cli.failures import BadInputError, command
 from maxdisc.cli.options import JsonOption, ModelArgument
-from maxdisc.cli.speech import evidence_line, say_facts, say_json, size_of, unlabelled_line
 
 
 @command
@@ -19,7 +19,7 @@ def info(model: ModelArgument, json: JsonOption = False) -> None:
     """
     if not model.exists():
         raise BadInputError(f"{model} does not exist.")
-    from maxdisc.artifact import describe
+    from maxdisc.model_file.persistence import describe
 
     facts = {"file": str(model), "bytes": model.stat().st_size, **describe(model)}
     if json:
@@ -29,8 +29,8 @@ def info(model: ModelArgument, json: JsonOption = False) -> None:
 
 
 def _show_info(facts: dict[str, Any]) -> None:
-    from maxdisc.remembered import remembered
-    from maxdisc.wording import counted, shortened
+    from maxdisc.inspection.safe_text import counted, shortened
+    from maxdisc.model_file.about import remembered
 
     about = remembered(facts["about"])
     changed = _unusual(facts["steps"])
@@ -51,7 +51,7 @@ def _show_info(facts: dict[str, Any]) -> None:
 
 def _learnt(steps: list[dict[str, Any]]) -> list[tuple[str, str]]:
     """What kind of model it is, and how much it knows."""
-    from maxdisc.wording import shortened
+    from maxdisc.inspection.safe_text import shortened
 
     last, is_text = steps[-1], steps[0]["kind"] == "vectorizer"
     if last["kind"] == "vectorizer":
@@ -99,8 +99,8 @@ def _goes_on(step: dict[str, Any]) -> str:
 def _unusual(steps: list[dict[str, Any]]) -> dict[str, Any]:
     """The parameters that are not the defaults."""
     from maxdisc import DiscriminativeMaxEnt, MaxDiscClassifier
-    from maxdisc.scaling import CountScaler
-    from maxdisc.text import TermFrequencyVectorizer
+    from maxdisc.words.scaling import CountScaler
+    from maxdisc.words.vectorizer import TermFrequencyVectorizer
 
     usual = {
         **dict.fromkeys(

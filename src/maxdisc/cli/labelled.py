@@ -12,10 +12,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from maxdisc.cli.console import Speech
 from maxdisc.cli.failures import BadInputError
-from maxdisc.cli.speech import Speech
-from maxdisc.matrices import Booleans
-from maxdisc.sources import Batch, Dataset, joined
+from maxdisc.files import Batch, Dataset, joined
+from maxdisc.numerics.matrices import Booleans
 
 _LONGEST_LABEL = 1000
 _ROW = re.compile(r"\brow (\d+)\b")

@@ -8,23 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from maxdisc.artifact import describe, load
-from maxdisc.cli.evidence import Reason, loudest
+from maxdisc.cli.console import Speech
 from maxdisc.cli.failures import BadInputError
 from maxdisc.cli.labelled import located_in
-from maxdisc.cli.speech import Speech
-from maxdisc.fitted import FittedModel
-from maxdisc.loaded import Predictions, Taker, takes_text
-from maxdisc.matching import MatchedColumns
-from maxdisc.remembered import remembered
-from maxdisc.sources import Batch, Dataset, nearest
+from maxdisc.files import Batch, Dataset, nearest
+from maxdisc.inspection.decisive_features import Reason, loudest
+from maxdisc.inspection.matching import MatchedColumns
+from maxdisc.inspection.model_input import ModelInput, Predictions, takes_text
+from maxdisc.inspection.model_view import ModelView
+from maxdisc.model_file.about import remembered
+from maxdisc.model_file.persistence import describe, load
 
 # Of how many columns a note tells what is new in them.
 _MOST_COLUMNS = 5
 
 
 @dataclass(frozen=True, eq=False)
-class LoadedModel(Taker):
+class LoadedModel(ModelInput):
     """A model and what its file remembers.
 
     Parameters
@@ -57,7 +57,7 @@ class LoadedModel(Taker):
                 f"{path} holds a discriminative model, which this command does not take: use "
                 "maxdisc.load(path).predict in Python."
             )
-        fitted = FittedModel.of(estimator)
+        fitted = ModelView.of(estimator)
         if text is not None and not takes_text(fitted):
             raise BadInputError(f"{path} is a model of numbers: --text is for models of documents.")
         column = (text or about.get("text") or "text") if takes_text(fitted) else None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from maxdisc.cli.failures import BadInputError
 
 if TYPE_CHECKING:
-    from maxdisc.sources.places import Place
+    from maxdisc.files.places import Place
 
 
 def require_writable(
@@ -60,7 +60,7 @@ def written_since(output: Path, checkpoint: Path | None) -> bool:
 
 def _is_read(output: Path, data: Sequence[str], format: str | None, files: Sequence[Path]) -> bool:
     """Whether a file that exists is among those that are read."""
-    from maxdisc.sources.places import SourceError, find_places
+    from maxdisc.files.places import SourceError, find_places
 
     if any(path.exists() and output.samefile(path) for path in files):
         return True
@@ -90,7 +90,7 @@ def opened_output(output: Path | None) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    from maxdisc.writing import atomic_write
+    from maxdisc.model_file.atomic_writes import atomic_write
 
     with atomic_write(output) as file:
         yield cast("BinaryIO", file)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from maxdisc.cli.console import Speech
 from maxdisc.cli.failures import BadInputError, command
 from maxdisc.cli.options import (
     OUTPUT,
@@ -20,13 +21,12 @@ from maxdisc.cli.options import (
     TextOption,
 )
 from maxdisc.cli.outputs import opened_output, path_of, require_writable
-from maxdisc.cli.speech import Speech
 
 if TYPE_CHECKING:
-    from maxdisc.cli.evidence import Reason
-    from maxdisc.cli.loaded import LoadedModel
-    from maxdisc.loaded import Predictions
-    from maxdisc.sources import Batch, Dataset
+    from maxdisc.cli.model import LoadedModel
+    from maxdisc.files import Batch, Dataset
+    from maxdisc.inspection.decisive_features import Reason
+    from maxdisc.inspection.model_input import Predictions
 
 PREDICTED = ("label", "probability", "runner_up", "runner_up_probability")
 
@@ -111,8 +111,8 @@ def predict(
         raise BadInputError(f"--unknown takes a share of the known rows between 0 and 1, not {unknown:g}.")
     if target is not None:
         require_writable(target, force, data, None if format is None else format.value, [model])
-    from maxdisc.cli.loaded import LoadedModel, Unseen, note_missing
-    from maxdisc.sources import format_to_write, open_sink
+    from maxdisc.cli.model import LoadedModel, Unseen, note_missing
+    from maxdisc.files import format_to_write, open_sink
 
     form = format_to_write(target, "jsonl" if json else None)
     loaded = LoadedModel.read(model, text)
@@ -231,7 +231,7 @@ def _free_names(kept: list[str], taken: set[str]) -> list[str]:
 
 
 def _kept(dataset: Dataset, patterns: list[str] | None) -> list[str]:
-    from maxdisc.sources import matching
+    from maxdisc.files import matching
 
     name = dataset.places[0].name
     if patterns:

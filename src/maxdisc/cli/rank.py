@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from maxdisc.cli.console import Speech, results, say_json
 from maxdisc.cli.failures import BadInputError, command
 from maxdisc.cli.options import (
     DATA,
@@ -18,12 +19,11 @@ from maxdisc.cli.options import (
     SkipUnlabelledOption,
     TextOption,
 )
-from maxdisc.cli.speech import Speech, results, say_json
 
 if TYPE_CHECKING:
-    from maxdisc.cli.loaded import LoadedModel
-    from maxdisc.significance import Significance
-    from maxdisc.sources import Dataset
+    from maxdisc.cli.model import LoadedModel
+    from maxdisc.files import Dataset
+    from maxdisc.significance.table import Significance
 
 
 @command
@@ -86,8 +86,8 @@ def rank(
     maxdisc rank measurements.maxdisc --data measurements.csv --q 0.1
     """
     speech = Speech(quiet)
-    from maxdisc.cli.loaded import LoadedModel
-    from maxdisc.ranking import ranking_table
+    from maxdisc.cli.model import LoadedModel
+    from maxdisc.inspection.ranking import ranking_table
 
     loaded = LoadedModel.read(model, text, label_column)
     if label is not None:
@@ -134,9 +134,9 @@ def _by_rows(model: LoadedModel, dataset: Dataset, skip_unlabelled: bool, speech
     """P-values by permutation of the labels of these rows."""
     import numpy as np
 
-    from maxdisc.cli.judging import label_column
+    from maxdisc.cli.evaluate import label_column
     from maxdisc.cli.labelled import read_labelled
-    from maxdisc.sources import nearest
+    from maxdisc.files import nearest
 
     column = label_column(model, dataset)
     columns = (column, model.text, [] if model.text else model.wanted(dataset))
@@ -165,7 +165,7 @@ def _show_ranking(model: LoadedModel, rows: list[dict[str, Any]], label: str | N
     from rich.table import Table
     from rich.text import Text
 
-    from maxdisc.wording import visible
+    from maxdisc.inspection.safe_text import visible
 
     out = results()
     kept, of = model.classifier.n_selected_, model.classifier.n_features_in_

@@ -110,7 +110,7 @@ def serve(
             "say --no-token."
         )
     paths = _named(models)
-    from maxdisc.artifact import describe
+    from maxdisc.model_file.persistence import describe
     from maxdisc.serve import Limits, Service, run
     from maxdisc.serve.logs import Log
 

@@ -1,8 +1,8 @@
 """Corrections of scores, one number for each class and feature: conditional maximum entropy with a ridge.
 
-The model is that of :mod:`maxdisc.conditional` with features that all classes share and scores to start from.
-It is solved for many parameters and few digits: a limited-memory quasi-Newton method on features in units in
-which the ridge is the same for all, so that a step costs two sparse products and little else.
+The model is that of :mod:`maxdisc.conditional.model` with features that all classes share and offsets. It is
+solved for many parameters and few digits: a limited-memory quasi-Newton method on features in units in which
+the ridge is the same for all, so that a step costs two sparse products and little else.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
-from maxdisc.conditional import log_posterior
-from maxdisc.matrices import Floats, Integers, Matrix, is_sparse
+from maxdisc.conditional.model import log_posterior
+from maxdisc.numerics.matrices import Floats, Integers, Matrix, is_sparse
 
 #: Pairs of steps and changes of slope that are remembered.
 MEMORY = 6
@@ -99,7 +99,7 @@ def correct(
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.corrections import ScaledRows, correct
+    >>> from maxdisc.conditional.corrections import ScaledRows, correct
     >>> rows = ScaledRows.of(np.array([[1.0], [2.0], [-1.0]]), np.ones(1))
     >>> found = correct(rows, np.array([1, 1, 0]), np.ones(3), np.zeros((3, 2)), 1.0)
     >>> bool(found[0, 1] > 0 > found[0, 0])

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.special import wrightomega
 
-from maxdisc.matrices import Booleans, Floats, Integers, Matrix, is_sparse
+from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, is_sparse
 
 SOLVERS = ("lbfgs", "gis", "iis")
 # Improved iterative scaling tells so many sums of features apart; others are rounded up to these ...
@@ -86,7 +86,7 @@ class SharedFeatures:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.conditional import SharedFeatures
+    >>> from maxdisc.conditional.model import SharedFeatures
     >>> features = SharedFeatures(np.array([[1.0, 2.0], [0.0, 3.0]]), n_classes=2)
     >>> features.scores(np.array([[1.0, 0.0], [0.0, 1.0]]))
     array([[1., 2.],
@@ -145,7 +145,7 @@ class ClassFeatures:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.conditional import ClassFeatures
+    >>> from maxdisc.conditional.model import ClassFeatures
     >>> ClassFeatures(np.array([[[1.0, 2.0], [0.0, 3.0]]])).scores(np.array([1.0, 10.0]))
     array([[21., 30.]])
     """
@@ -207,7 +207,7 @@ class Prior:
 
     Examples
     --------
-    >>> from maxdisc.conditional import Prior
+    >>> from maxdisc.conditional.model import Prior
     >>> Prior(precision=2.0).bias_precision
     0.0
     """
@@ -234,7 +234,7 @@ class Examples:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.conditional import Examples, SharedFeatures
+    >>> from maxdisc.conditional.model import Examples, SharedFeatures
     >>> Examples(SharedFeatures(np.eye(2), 2), np.array([0, 1])).mass()
     array([[1., 0.],
            [0., 1.]])
@@ -318,7 +318,7 @@ def log_posterior(scores: Floats) -> Floats:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.conditional import log_posterior
+    >>> from maxdisc.conditional.model import log_posterior
     >>> np.exp(log_posterior(np.array([[1e4, 1e4]])))
     array([[0.5, 0.5]])
     """
@@ -376,7 +376,7 @@ def fit(
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.conditional import Examples, Prior, SharedFeatures, fit
+    >>> from maxdisc.conditional.model import Examples, Prior, SharedFeatures, fit
     >>> X, codes = np.array([[1.0], [2.0], [3.0], [4.0]]), np.array([0, 1, 0, 1])
     >>> found = [fit(Examples(SharedFeatures(X, 2), codes), Prior(1.0), solver=s) for s in ("lbfgs", "iis")]
     >>> bool(np.allclose(found[0].weights, found[1].weights, atol=1e-4))

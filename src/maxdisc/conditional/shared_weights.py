@@ -1,6 +1,6 @@
 """Few weights that all classes share, and a bias for each class, by Newton's method.
 
-The model is that of :mod:`maxdisc.conditional` with features that depend on the class. With some dozens of
+The model is that of :mod:`maxdisc.conditional.model` with features that depend on the class. With dozens of
 parameters the matrix of second derivatives is small, and a handful of steps does what gradients take hundreds
 for.
 """
@@ -13,8 +13,8 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from maxdisc.conditional import log_posterior
-from maxdisc.matrices import Booleans, Floats, Integers
+from maxdisc.conditional.model import log_posterior
+from maxdisc.numerics.matrices import Booleans, Floats, Integers
 
 #: A number, or numbers of several problems.
 Amount = TypeVar("Amount", float, Floats)
@@ -54,7 +54,7 @@ def doubt(n_rows: Amount) -> Amount:
 
     Examples
     --------
-    >>> from maxdisc.shared_weights import doubt
+    >>> from maxdisc.conditional.shared_weights import doubt
     >>> doubt(98)
     0.01
     """
@@ -127,7 +127,7 @@ def shared_weights(
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.shared_weights import shared_weights
+    >>> from maxdisc.conditional.shared_weights import shared_weights
     >>> score = np.array([3.0, -1.0, 2.0, -4.0, 1.0, -2.0])
     >>> tensor = np.stack([-score, score], axis=1)[:, :, None]
     >>> found = shared_weights(tensor, np.array([1, 0, 0, 0, 1, 1]), np.ones(6), np.zeros(2))

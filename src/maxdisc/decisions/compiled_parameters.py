@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from maxdisc.kernels.compiling import inlined, kernel
-from maxdisc.kernels.elementary import log, log1p
+from maxdisc.numerics.compiled_elementary import log, log1p
+from maxdisc.numerics.compiling import inlined, kernel
 
 #: The families whose parameters are elementary functions of the mean, and their numbers here.
 KINDS = {"poisson": 0, "exponential": 1, "geometric": 2, "bernoulli": 3}
-#: As in :mod:`maxdisc.divergences`.
+#: As in :mod:`maxdisc.divergences.class_divergences`.
 NOISE = 1e-18
 EPS = np.finfo(np.float64).eps
 #: Two to this power is the number of different pseudo-row numbers whose consequences are kept at a time.
@@ -265,7 +265,7 @@ def tables_from_cells(
     log_partition: Any,
     scores: Any,
 ) -> None:
-    """Log normalisers (D, C) and scores (D,) from class sums; see :func:`maxdisc.kernels.cells.fold_cells`.
+    """Log normalisers (D, C) and scores (D,) from class sums; see ``fold_cells`` of the trials.
 
     ``number`` pseudo-rows of mean ``target`` are added to each class; features that are not ``informative``
     get zeros. Natural parameters are kept for the features that have a place, and there.

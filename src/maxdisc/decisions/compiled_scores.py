@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from maxdisc.kernels.compiling import kernel
+from maxdisc.numerics.compiling import kernel
 
 FOUR = np.uint64(4)
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from maxdisc.kernels.compiling import inlined, kernel
-from maxdisc.kernels.elementary import exp2, log1p
-from maxdisc.kernels.prefetching import prefetch_range
+from maxdisc.numerics.compiled_elementary import exp2, log1p
+from maxdisc.numerics.compiled_prefetching import prefetch_range
+from maxdisc.numerics.compiling import inlined, kernel
 
 #: The loss where the true class is absent from the training rows: as wrong as numbers can say.
 NEVER = -np.log(np.finfo(np.float64).tiny)

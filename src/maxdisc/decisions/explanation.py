@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.averaging import AveragedDecision
-from maxdisc.decision import LinearDecision
-from maxdisc.joint import JointDecision
-from maxdisc.matrices import Floats, Matrix
-from maxdisc.mixed import MixedDecision
+from maxdisc.decisions.joint import JointDecision
+from maxdisc.decisions.joint_average import AveragedDecision
+from maxdisc.decisions.linear import LinearDecision
+from maxdisc.decisions.mixed import MixedDecision
+from maxdisc.numerics.matrices import Floats, Matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ class Explanation:
         Log prior of each class.
     contributions : ndarray of shape (N, C, K)
         Log density of each kept feature in each class, up to what all classes share; 0 for a missing cell.
-        Of a joint density: the feature's share, see :meth:`maxdisc.joint.JointDecision.contributions`.
+        Of a joint density: the feature's share, see :meth:`JointDecision.contributions`.
     names : ndarray of shape (K,)
         The kept features.
     classes : ndarray of shape (C,)

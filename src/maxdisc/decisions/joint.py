@@ -16,14 +16,23 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.decision import LinearDecision
-from maxdisc.densities import LEAST_SPREAD
+from maxdisc.decisions.linear import LinearDecision
+from maxdisc.decisions.sweep import Sweep, counted
+from maxdisc.densities.class_densities import LEAST_SPREAD
 from maxdisc.families import Gaussian
-from maxdisc.matrices import Booleans, Floats, Integers, Matrix, blocks, canonical, is_sparse, with_data
-from maxdisc.moments import ClassMoments, ratio
-from maxdisc.products import ClassProducts
-from maxdisc.smoothing import Smoothing
-from maxdisc.sweeping import Sweep, counted
+from maxdisc.moments.class_moments import ClassMoments, ratio
+from maxdisc.moments.products import ClassProducts
+from maxdisc.moments.smoothing import Smoothing
+from maxdisc.numerics.matrices import (
+    Booleans,
+    Floats,
+    Integers,
+    Matrix,
+    blocks,
+    canonical,
+    is_sparse,
+    with_data,
+)
 
 #: So many pseudo-rows give all classes the variance within classes: see :func:`weighing_one`.
 POOLED = Smoothing(1e12)
@@ -70,7 +79,7 @@ class Joint:
 
     Examples
     --------
-    >>> from maxdisc.joint import Joint
+    >>> from maxdisc import Joint
     >>> Joint(shrinkage=0.2, transform=None)
     Joint(covariance='shared', shrinkage=0.2, search='top', transform=None)
     """
@@ -118,7 +127,7 @@ class LogTransform:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.joint import LogTransform
+    >>> from maxdisc.decisions.joint import LogTransform
     >>> log = LogTransform(np.array([1.0]))
     >>> log(np.array([[np.e - 1], [-(np.e - 1)], [0.0]])).ravel()
     array([ 1., -1.,  0.])
@@ -186,7 +195,7 @@ class JointDecision:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.joint import JointDecision
+    >>> from maxdisc.decisions.joint import JointDecision
     >>> decision = JointDecision(
     ...     np.array([0]), np.zeros(1), np.ones(1), np.array([[-1.0], [1.0]]), np.ones(1),
     ...     np.zeros((1, 1, 1)), np.log([0.5, 0.5]),
@@ -738,7 +747,7 @@ def forward_search(
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.joint import forward_search
+    >>> from maxdisc.decisions.joint import forward_search
     >>> S = np.array([[[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 1.0]]])
     >>> means = np.array([[[1.0, 0.9, 0.5], [-1.0, -0.9, -0.5]]])
     >>> order, divergence = forward_search(S, means, means, np.array([0.5, 0.5]), 3)

@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from maxdisc.joint import JointDecision, LogTransform
-from maxdisc.matrices import Booleans, Floats, Integers, Matrix, blocks, is_sparse
+from maxdisc.decisions.joint import JointDecision, LogTransform
+from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, blocks, is_sparse
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,16 +21,16 @@ class LinearForm:
     columns : ndarray of shape (K,)
         The features.
     origin, rate : ndarray of shape (K,)
-        As of :class:`maxdisc.joint.JointDecision`.
+        As of :class:`maxdisc.decisions.joint.JointDecision`.
     weights, baseline : ndarray of shape (C, K)
         What a feature adds to the score of each class.
     unit : ndarray of shape (K,), optional
-        Of the :class:`maxdisc.joint.LogTransform`; without it features are taken as they are.
+        Of the :class:`maxdisc.decisions.joint.LogTransform`; without it features are taken as they are.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.averaging import LinearForm
+    >>> from maxdisc.decisions.joint_average import LinearForm
     >>> form = LinearForm(np.array([1]), np.ones(1), np.ones(1), np.array([[-1.0], [1.0]]), np.zeros((2, 1)))
     >>> form.standardised(np.array([[5.0, 3.0]])) @ form.weights.T
     array([[-2.,  2.]])
@@ -86,8 +86,8 @@ class AveragedDecision:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.averaging import AveragedDecision
-    >>> from maxdisc.joint import JointDecision
+    >>> from maxdisc.decisions.joint_average import AveragedDecision
+    >>> from maxdisc.decisions.joint import JointDecision
     >>> density = JointDecision(
     ...     np.array([0]), np.zeros(1), np.ones(1), np.array([[-1.0], [1.0]]), np.ones(1),
     ...     np.zeros((1, 1, 1)), np.log([0.5, 0.5]),
@@ -230,7 +230,7 @@ class AveragedEvidence:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.averaging import AveragedEvidence
+    >>> from maxdisc.decisions.joint_average import AveragedEvidence
     >>> AveragedEvidence(("raw, 30 features, shrinkage 1",), np.ones(1), np.array([0.5]), 0.25, 0.9, 60.0)
     AveragedEvidence(1 models, log-loss 0.250 and accuracy 0.900 on 60 held-out rows)
     """

@@ -12,8 +12,21 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from maxdisc.densities import LEAST_SPREAD, ClassDensities, class_prior, density_blocks, estimate
-from maxdisc.divergences import Divergence, FeatureRanking, checked_scores, js_gm, require_finite
+from maxdisc.decisions.sweep import Bucketed, Sweep, counted, sweep_tasks
+from maxdisc.densities.class_densities import (
+    LEAST_SPREAD,
+    ClassDensities,
+    class_prior,
+    density_blocks,
+    estimate,
+)
+from maxdisc.divergences.class_divergences import (
+    Divergence,
+    FeatureRanking,
+    checked_scores,
+    js_gm,
+    require_finite,
+)
 from maxdisc.families import (
     Bernoulli,
     Categorical,
@@ -24,7 +37,9 @@ from maxdisc.families import (
     NumericFamily,
     Poisson,
 )
-from maxdisc.matrices import (
+from maxdisc.moments.class_moments import ClassMoments
+from maxdisc.moments.smoothing import LEAST, Smoothing, SmoothingByFeature
+from maxdisc.numerics.matrices import (
     Booleans,
     Floats,
     Integers,
@@ -35,11 +50,8 @@ from maxdisc.matrices import (
     row_totals,
     with_data,
 )
-from maxdisc.moments import ClassMoments
-from maxdisc.smoothing import LEAST, Smoothing, SmoothingByFeature
-from maxdisc.sweeping import Bucketed, Sweep, counted, sweep_tasks
-from maxdisc.switches import batch_size, is_compiled
-from maxdisc.threads import in_threads
+from maxdisc.numerics.switches import batch_size, is_compiled
+from maxdisc.numerics.threads import in_threads
 
 #: From a ranking by scores to another of the same features.
 Reorder = Callable[[FeatureRanking], FeatureRanking]
@@ -86,10 +98,11 @@ class LinearDecision:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.decision import LinearDecision
+    >>> from maxdisc.decisions.linear import LinearDecision
     >>> from maxdisc.families import Poisson
-    >>> from maxdisc.counting import class_moments
-    >>> from maxdisc.smoothing import LEAST, Smoothing
+    >>> from maxdisc.moments.counting import class_moments
+    >>> from maxdisc import Smoothing
+    >>> from maxdisc.moments.smoothing import LEAST
     >>> X = np.array([[4.0, 1.0], [1.0, 1.0]])
     >>> moments = class_moments(Poisson().statistics, X, np.array([0, 1]), 2)
     >>> decision = LinearDecision.of(Poisson(), moments, Smoothing(0.0), np.array([0]))
@@ -309,7 +322,7 @@ class LinearDecision:
 
     def _compiled_scores(self, X: Matrix) -> Floats:
         """What :meth:`scores` does for sparse rows, compiled, in threads over ranges of rows."""
-        from maxdisc.kernels.scoring import score_rows
+        from maxdisc.decisions.compiled_scores import score_rows
 
         apart = self.apart(sparse=True)
         place = np.full(X.shape[1], -1, dtype=np.int32)
@@ -573,7 +586,7 @@ def _ranked_by_kernel(
     Parameters are computed twice, for the scores and for the features kept: that takes less time, and memory,
     than to keep all of them and put them in order.
     """
-    from maxdisc.kernels.tables import KINDS, scores_from_sums, tables_from_sums
+    from maxdisc.decisions.compiled_parameters import KINDS, scores_from_sums, tables_from_sums
 
     kind, sums, weight = KINDS[family.name], np.ascontiguousarray(moments.sums[0]), moments.weight
     pseudo = smoothing.pseudo_rows(moments, moments.sums, smoothing.level(moments))
@@ -663,7 +676,7 @@ def _are_many_gaussians(family: Family, moments: ClassMoments) -> bool:
 
 def _gaussian_scores(moments: ClassMoments, smoothing: Smoothing, prior: Floats | None) -> Floats:
     """JS_GM of every feature, shape (D,), by compiled code over ranges of features."""
-    from maxdisc.kernels.tables import gaussian_scores
+    from maxdisc.decisions.compiled_parameters import gaussian_scores
 
     sums, origin = np.ascontiguousarray(moments.sums), np.ascontiguousarray(moments.origin)
     cells, shares = np.ascontiguousarray(moments.cells), class_prior(moments, prior)

@@ -10,16 +10,17 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from maxdisc.columns import Block, Columns, MixedMoments, cell_scores, chance
-from maxdisc.decision import LinearDecision, Reorder, ranked_decision, scored_decision, unknown_beside
-from maxdisc.densities import class_prior
-from maxdisc.divergences import Divergence, FeatureRanking
+from maxdisc.decisions.linear import LinearDecision, Reorder, ranked_decision, scored_decision, unknown_beside
+from maxdisc.decisions.sweep import Sweep, counted
+from maxdisc.densities.class_densities import class_prior
+from maxdisc.divergences.block_scores import cell_scores, chance
+from maxdisc.divergences.class_divergences import Divergence, FeatureRanking
 from maxdisc.families import Family
-from maxdisc.matrices import Floats, Integers, blocks
-from maxdisc.moments import ClassMoments
-from maxdisc.smoothing import Smoothing
-from maxdisc.sweeping import Sweep, counted
-from maxdisc.tables import Table
+from maxdisc.families.blocks import Block, Columns, MixedMoments
+from maxdisc.moments.class_moments import ClassMoments
+from maxdisc.moments.smoothing import Smoothing
+from maxdisc.numerics.block_matrix import Table
+from maxdisc.numerics.matrices import Floats, Integers, blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +182,7 @@ def ranked_model(
     family : Family or Columns
         Of the features.
     moments, smoothing, divergence, prior, size, reorder
-        As for :func:`maxdisc.decision.ranked_decision`.
+        As for :func:`maxdisc.decisions.linear.ranked_decision`.
 
     Returns
     -------
@@ -203,7 +204,7 @@ def unknown_model(
     Parameters
     ----------
     decision, moments, smoothing
-        As for :func:`maxdisc.decision.unknown_beside`.
+        As for :func:`maxdisc.decisions.linear.unknown_beside`.
 
     Returns
     -------

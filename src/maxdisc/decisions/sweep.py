@@ -13,8 +13,8 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.matrices import Booleans, Floats, Integers, Matrix
-from maxdisc.switches import batch_size
+from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix
+from maxdisc.numerics.switches import batch_size
 
 # So many stored cells of rows are swept by a thread at a time: threads should end at about the same time.
 STORED_AT_A_TIME = 2**15
@@ -163,7 +163,7 @@ def sweep_tasks(
     X: Matrix, labels: Integers, weights: Floats, rows: Integers, model: Bucketed
 ) -> list[Callable[[], Sweep]]:
     """The compiled sweep over some rows of a CSR matrix in parts, for threads: add up what they return."""
-    from maxdisc.kernels.sweeping import sweep_rows
+    from maxdisc.decisions.compiled_sweep import sweep_rows
 
     tables = model.tables
 

@@ -11,9 +11,9 @@ from typing import Protocol
 import numpy as np
 
 from maxdisc.families import Family
-from maxdisc.matrices import Booleans, Floats, blocks
-from maxdisc.moments import ClassMoments
-from maxdisc.smoothing import Smoothing
+from maxdisc.moments.class_moments import ClassMoments
+from maxdisc.moments.smoothing import Smoothing
+from maxdisc.numerics.matrices import Booleans, Floats, blocks
 
 # A feature that is constant within every class but differs between them would have an infinite divergence.
 # Its variance within classes is taken to be this share of its whole variance: its own, never another's.
@@ -62,8 +62,8 @@ class ClassDensities:
     >>> import numpy as np
     >>> from maxdisc.densities import estimate
     >>> from maxdisc.families import Poisson
-    >>> from maxdisc.counting import class_moments
-    >>> from maxdisc.smoothing import Smoothing
+    >>> from maxdisc.moments.counting import class_moments
+    >>> from maxdisc import Smoothing
     >>> X = np.array([[2.0, 0.0], [4.0, 0.0], [1.0, 0.0]])
     >>> moments = class_moments(Poisson().statistics, X, np.array([0, 0, 1]), 2)
     >>> densities = estimate(Poisson(), moments, Smoothing(0.0))

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 from maxdisc.families import Family
-from maxdisc.matrices import Floats, Integers, blocks
+from maxdisc.numerics.matrices import Floats, Integers, blocks
 
 # Nodes of a panel: polynomials of degree 31 are integrated, or summed, exactly.
 ORDER = 16
@@ -29,7 +29,7 @@ def class_nodes(
 ) -> Iterator[tuple[Integers, Floats, Floats]]:
     """Panels of nodes that resolve the densities of all classes, feature by feature.
 
-    The axis is that of :meth:`maxdisc.support.Support.at`. It is cut in halves until every panel is short
+    The axis is that of :meth:`maxdisc.families.Support.at`. It is cut in halves until every panel is short
     beside the peaks near it. On a lattice a short panel is all its points, and a long one (where all
     densities change slowly) has the Gauss nodes of a sum: those of discrete Chebyshev polynomials.
     The family's atoms are not among them.
@@ -58,7 +58,7 @@ def class_nodes(
     --------
     >>> import numpy as np
     >>> from maxdisc.families import Gaussian
-    >>> from maxdisc.nodes import class_nodes
+    >>> from maxdisc.densities.quadrature import class_nodes
     >>> natural = Gaussian().natural(np.array([[0.0, 3.0], [1.0, 10.0]])[:, :, None])
     >>> mass = np.zeros(2)
     >>> for features, place, weights in class_nodes(Gaussian(), natural):

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from maxdisc.densities import ClassDensities
+from maxdisc.densities.class_densities import ClassDensities
+from maxdisc.densities.quadrature import WIDTH, class_nodes
 from maxdisc.families import Family
-from maxdisc.matrices import Booleans, Floats, Integers, blocks
-from maxdisc.nodes import WIDTH, class_nodes
-from maxdisc.threads import in_threads
+from maxdisc.numerics.matrices import Booleans, Floats, Integers, blocks
+from maxdisc.numerics.threads import in_threads
 
 #: From the densities of C classes for D features to a score for each feature, shape (D,).
 Divergence = Callable[[ClassDensities], Floats]
@@ -173,11 +173,11 @@ def rao(densities: ClassDensities) -> Floats:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.counting import class_moments
+    >>> from maxdisc.moments.counting import class_moments
     >>> from maxdisc.densities import estimate
     >>> from maxdisc.divergences import rao
     >>> from maxdisc.families import Poisson
-    >>> from maxdisc.smoothing import Smoothing
+    >>> from maxdisc import Smoothing
     >>> moments = class_moments(Poisson().statistics, np.array([[1.0], [3.0]]), np.array([0, 1]), 2)
     >>> rao(estimate(Poisson(), moments, Smoothing(0.0))).round(6)
     array([0.5])
@@ -299,7 +299,8 @@ def find_divergence(divergence: str | Divergence) -> Divergence:
 
     Examples
     --------
-    >>> from maxdisc.divergences import find_divergence, js_gm
+    >>> from maxdisc.divergences import js_gm
+    >>> from maxdisc.divergences.class_divergences import find_divergence
     >>> find_divergence("js_gm") is js_gm
     True
     """
@@ -330,7 +331,7 @@ class FeatureRanking:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.divergences import FeatureRanking
+    >>> from maxdisc.divergences.class_divergences import FeatureRanking
     >>> FeatureRanking.of(np.array([0.0, 2.0, 0.0, 5.0])).order
     array([3, 1, 0, 2])
     """

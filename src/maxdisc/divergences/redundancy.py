@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from maxdisc.divergences import FeatureRanking
-from maxdisc.matrices import Booleans, Floats, Integers
-from maxdisc.moments import ratio
-from maxdisc.products import ClassProducts
+from maxdisc.divergences.class_divergences import FeatureRanking
+from maxdisc.moments.class_moments import ratio
+from maxdisc.moments.products import ClassProducts
+from maxdisc.numerics.matrices import Booleans, Floats, Integers
 
 # Candidates for the re-ranking: a few times the features wanted, and at most so many.
 TIMES, MOST = 5, 2000
@@ -93,8 +93,8 @@ class Redundancy:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.divergences import FeatureRanking
-    >>> from maxdisc.redundancy import Overlap, Redundancy
+    >>> from maxdisc.divergences.class_divergences import FeatureRanking
+    >>> from maxdisc.divergences.redundancy import Overlap, Redundancy
     >>> from maxdisc.rows import ArrayRows
     >>> rng = np.random.default_rng(0)
     >>> codes = np.arange(200) % 2

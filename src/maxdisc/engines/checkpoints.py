@@ -19,16 +19,17 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from maxdisc.artifact.container import Container, ModelFileError, write
-from maxdisc.artifact.values import decoded_strings, encoded_strings
-from maxdisc.held_out import HeldOut, RowSample
-from maxdisc.matrices import is_sparse
-from maxdisc.moments import ClassMoments
-from maxdisc.partitions import Job, Looks, Summand
-from maxdisc.products import ClassProducts
-from maxdisc.sweeping import Sweep
-from maxdisc.vocabulary import TermTotals
-from maxdisc.writing import atomic_write
+from maxdisc.decisions.sweep import Sweep
+from maxdisc.model_file.atomic_writes import atomic_write
+from maxdisc.model_file.container import Container, ModelFileError, write
+from maxdisc.model_file.values import decoded_strings, encoded_strings
+from maxdisc.moments.class_moments import ClassMoments
+from maxdisc.moments.products import ClassProducts
+from maxdisc.numerics.matrices import is_sparse
+from maxdisc.rows.partitions import Job, Looks, Summand
+from maxdisc.rows.sampling import RowSample
+from maxdisc.selection.held_out import HeldOut
+from maxdisc.words.vocabulary import TermTotals
 
 #: What sums may consist of, beside numbers, strings and arrays. A file names them; it never brings code.
 KINDS: tuple[type, ...] = (ClassMoments, ClassProducts, HeldOut, Looks, RowSample, Sweep, TermTotals)
@@ -62,7 +63,7 @@ class Journal:
     Examples
     --------
     >>> import tempfile
-    >>> from maxdisc.checkpoints import Journal
+    >>> from maxdisc.engines.checkpoints import Journal
     >>> def parts(done):
     ...     for batch in [1.0, 2.0, 4.0][done:]:
     ...         yield 1, [batch]
@@ -309,7 +310,7 @@ def _sweep_up(folder: Path) -> None:
 
 @dataclass(frozen=True, eq=False)
 class StreamEngine:
-    """Batches of a stream, one after the other, for :class:`maxdisc.partitions.PartitionedRows`.
+    """Batches of a stream, one after the other, for :class:`maxdisc.rows.partitions.PartitionedRows`.
 
     Parameters
     ----------
@@ -322,8 +323,8 @@ class StreamEngine:
     --------
     >>> import numpy as np
     >>> from maxdisc import MaxDiscClassifier
-    >>> from maxdisc.checkpoints import Journal, StreamEngine
-    >>> from maxdisc.partitions import PartitionedRows
+    >>> from maxdisc.engines.checkpoints import Journal, StreamEngine
+    >>> from maxdisc.rows.partitions import PartitionedRows
     >>> from maxdisc.rows import ArrayRows
     >>> def batches(done):
     ...     for number in range(done, 10):

@@ -15,19 +15,19 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from maxdisc.checkpoints import Journal, StreamEngine
 from maxdisc.classifier import MaxDiscClassifier
-from maxdisc.columns import MixedMoments
-from maxdisc.frames import cells_of, column_names, is_frame
-from maxdisc.matrices import Matrix, is_sparse
-from maxdisc.partitions import Job, Looks, PartitionedRows, Summand
-from maxdisc.rows import ArrayRows, BatchRows, Rows
-from maxdisc.schema import Schema
-from maxdisc.settings import Settings
-from maxdisc.switches import batch_size
-from maxdisc.table_totals import TableTotals
-from maxdisc.tables import Table
-from maxdisc.text import TermFrequencyVectorizer
+from maxdisc.engines.checkpoints import Journal, StreamEngine
+from maxdisc.families.blocks import MixedMoments
+from maxdisc.fitting.settings import Settings
+from maxdisc.numerics.block_matrix import Table
+from maxdisc.numerics.matrices import Matrix, is_sparse
+from maxdisc.numerics.switches import batch_size
+from maxdisc.rows.frames import cells_of, column_names, is_frame
+from maxdisc.rows.partitions import Job, Looks, PartitionedRows, Summand
+from maxdisc.rows.row_sources import ArrayRows, BatchRows, Rows
+from maxdisc.rows.schema import Schema
+from maxdisc.rows.table_totals import TableTotals
+from maxdisc.words.vectorizer import TermFrequencyVectorizer
 
 #: So many batches are looked through for words before what was found is added up.
 SEGMENT = 32
@@ -155,7 +155,7 @@ class LabelledStream:
     --------
     >>> from itertools import islice
     >>> from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer
-    >>> from maxdisc.streams import LabelledStream
+    >>> from maxdisc.engines import LabelledStream
     >>> def read():
     ...     for number in range(20):
     ...         yield [f"the moon {number}", f"the goal {number}"], ["space", "hockey"]

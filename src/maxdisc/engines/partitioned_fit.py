@@ -19,15 +19,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from maxdisc.classifier import MaxDiscClassifier
-from maxdisc.frames import cells_of, column_names, is_frame
-from maxdisc.matrices import Matrix
-from maxdisc.parameters import require_labels, require_numbers, sorted_union
-from maxdisc.partitions import Engine, Looks, PartitionedRows
-from maxdisc.rows import ArrayRows
-from maxdisc.schema import Schema
-from maxdisc.settings import Settings
-from maxdisc.table_totals import TableTotals
-from maxdisc.text import TermFrequencyVectorizer
+from maxdisc.fitting.settings import Settings
+from maxdisc.numerics.matrices import Matrix
+from maxdisc.rows.frames import cells_of, column_names, is_frame
+from maxdisc.rows.partitions import Engine, Looks, PartitionedRows
+from maxdisc.rows.row_sources import ArrayRows
+from maxdisc.rows.schema import Schema
+from maxdisc.rows.table_totals import TableTotals
+from maxdisc.rows.validation import require_labels, require_numbers, sorted_union
+from maxdisc.words.vectorizer import TermFrequencyVectorizer
 
 Model = TypeVar("Model")
 
@@ -49,7 +49,7 @@ class Labelled:
 
     Examples
     --------
-    >>> from maxdisc.adapters.labelled import Labelled
+    >>> from maxdisc.engines.partitioned_fit import Labelled
     >>> part = Labelled([[1.0], [2.0]], ["ham"], told="partition 7: {}".format)
     >>> with part.located():
     ...     part.labels()
@@ -122,8 +122,8 @@ def fit_labelled(
     --------
     >>> from functools import reduce
     >>> from maxdisc import MaxDiscClassifier
-    >>> from maxdisc.adapters.labelled import Labelled, fit_labelled
-    >>> from maxdisc.partitions import entrywise
+    >>> from maxdisc.engines.partitioned_fit import Labelled, fit_labelled
+    >>> from maxdisc.rows.partitions import entrywise
     >>> class Here:
     ...     partitions = [Labelled([[0.0], [1.0]], ["ham"] * 2), Labelled([[5.0], [6.0]], ["spam"] * 2)]
     ...     def added(self, job):

@@ -7,13 +7,14 @@ from maxdisc.families.beta import Beta
 from maxdisc.families.categorical import Categorical
 from maxdisc.families.exponential import Exponential
 from maxdisc.families.family import Family
+from maxdisc.families.functions import moments
 from maxdisc.families.gamma import Gamma
 from maxdisc.families.gaussian import Gaussian
 from maxdisc.families.geometric import Geometric
 from maxdisc.families.hurdle import Hurdle
 from maxdisc.families.numeric import NumericFamily
 from maxdisc.families.poisson import Poisson
-from maxdisc.functions import moments
+from maxdisc.families.support import Support
 
 __all__ = [
     "FAMILIES",
@@ -28,6 +29,7 @@ __all__ = [
     "Hurdle",
     "NumericFamily",
     "Poisson",
+    "Support",
     "find_family",
     "moments",
 ]

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.special import expit
 
 from maxdisc.families.family import Family
-from maxdisc.matrices import Booleans, Floats, Matrix
-from maxdisc.support import Support
+from maxdisc.families.support import Support
+from maxdisc.numerics.matrices import Booleans, Floats, Matrix
 
 
 class Bernoulli(Family):

@@ -7,8 +7,8 @@ from scipy.special import betaln, digamma, polygamma
 
 from maxdisc.families.family import Family
 from maxdisc.families.gamma import log_peak
-from maxdisc.matrices import Booleans, Floats, Matrix, with_data
-from maxdisc.support import Support
+from maxdisc.families.support import Support
+from maxdisc.numerics.matrices import Booleans, Floats, Matrix, with_data
 
 
 class Beta(Family):

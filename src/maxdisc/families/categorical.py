@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from maxdisc.families.family import Family
-from maxdisc.matrices import Booleans, Floats, Matrix
-from maxdisc.support import Support
+from maxdisc.families.support import Support
+from maxdisc.numerics.matrices import Booleans, Floats, Matrix
 
 
 class Categorical(Family):
@@ -16,7 +16,7 @@ class Categorical(Family):
     natural parameters are the logs of probabilities that sum to 1 over the column, so nothing is left to
     normalise: ``log p(x) = sum of natural * indicator``. A row without a level, because its cell is missing
     or has one never seen, says nothing. What belongs to one column, and how it is smoothed, is known to
-    :class:`maxdisc.columns.Block`, not here: alone, an indicator is no density.
+    :class:`maxdisc.families.blocks.Block`, not here: alone, an indicator is no density.
 
     Examples
     --------

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.matrices import Booleans, Floats, Matrix, blocks
-from maxdisc.smoothing import Smoothing
-from maxdisc.support import Support
+from maxdisc.families.support import Support
+from maxdisc.moments.smoothing import Smoothing
+from maxdisc.numerics.matrices import Booleans, Floats, Matrix, blocks
 
 
 class Family(ABC):
@@ -103,7 +103,7 @@ class Family(ABC):
     def log_density_at(
         self, place: Floats, natural: Floats, log_partition: Floats | None = None, /
     ) -> Floats:
-        """Log density along the unbounded axis of :meth:`maxdisc.support.Support.at`.
+        """Log density along the unbounded axis of :meth:`maxdisc.families.Support.at`.
 
         The log-partition may be given where it is known already. A family whose values, or terms, lose digits
         overrides this, and says it in terms of the place itself.

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from maxdisc.matrices import Floats
-from maxdisc.support import Support
+from maxdisc.families.support import Support
+from maxdisc.numerics.matrices import Floats
 
 #: From values of any shape to numbers of that shape.
 FeatureFunction: TypeAlias = Callable[[Any], Any]
@@ -26,7 +26,7 @@ class Power:
 
     Examples
     --------
-    >>> from maxdisc.functions import Power
+    >>> from maxdisc.families.functions import Power
     >>> Power(2)(3.0)
     9.0
     """
@@ -50,7 +50,7 @@ class LogAbove:
 
     Examples
     --------
-    >>> from maxdisc.functions import LogAbove
+    >>> from maxdisc.families.functions import LogAbove
     >>> float(LogAbove()(1.0))
     0.0
     """
@@ -71,7 +71,7 @@ class LogBelow:
 
     Examples
     --------
-    >>> from maxdisc.functions import LogBelow
+    >>> from maxdisc.families.functions import LogBelow
     >>> float(LogBelow(3.0)(2.0))
     0.0
     """
@@ -92,7 +92,7 @@ class Deviation:
 
     Examples
     --------
-    >>> from maxdisc.functions import Deviation
+    >>> from maxdisc.families.functions import Deviation
     >>> float(Deviation(2.0)(-1.0))
     3.0
     """
@@ -114,7 +114,7 @@ class Indicator:
 
     Examples
     --------
-    >>> from maxdisc.functions import Indicator
+    >>> from maxdisc.families.functions import Indicator
     >>> Indicator(0.0, 1.0)([0.0, 1.0])
     array([1., 0.])
     """
@@ -138,7 +138,7 @@ class Cosine:
 
     Examples
     --------
-    >>> from maxdisc.functions import Cosine
+    >>> from maxdisc.families.functions import Cosine
     >>> float(Cosine(period=24.0)(12.0))
     -1.0
     """
@@ -156,7 +156,7 @@ class Sine:
 
     Examples
     --------
-    >>> from maxdisc.functions import Sine
+    >>> from maxdisc.families.functions import Sine
     >>> float(Sine(period=24.0)(6.0))
     1.0
     """
@@ -174,7 +174,7 @@ class Spline:
 
     Examples
     --------
-    >>> from maxdisc.functions import Spline
+    >>> from maxdisc.families.functions import Spline
     >>> Spline(1.0, degree=2)([0.0, 3.0])
     array([0., 4.])
     """
@@ -197,7 +197,7 @@ class Table:
 
     Examples
     --------
-    >>> from maxdisc.functions import Table
+    >>> from maxdisc.families.functions import Table
     >>> Table(1.0, (0.5, 0.25))([2.0, 1.0])
     array([0.25, 0.5 ])
     """
@@ -224,7 +224,7 @@ def moments(count: int) -> tuple[Power, ...]:
 
     Examples
     --------
-    >>> from maxdisc.functions import moments
+    >>> from maxdisc.families import moments
     >>> moments(2)
     (Power(order=1), Power(order=2))
     """

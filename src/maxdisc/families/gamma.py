@@ -6,8 +6,8 @@ import numpy as np
 from scipy.special import digamma, gammaln, polygamma, xlogy
 
 from maxdisc.families.family import Family
-from maxdisc.matrices import Booleans, Floats, Matrix, with_data
-from maxdisc.support import Support
+from maxdisc.families.support import Support
+from maxdisc.numerics.matrices import Booleans, Floats, Matrix, with_data
 
 
 class Gamma(Family):

@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from maxdisc.families.family import Family
-from maxdisc.matrices import Booleans, Floats, Matrix, with_data
-from maxdisc.smoothing import Smoothing
-from maxdisc.support import Support
+from maxdisc.families.support import Support
+from maxdisc.moments.smoothing import Smoothing
+from maxdisc.numerics.matrices import Booleans, Floats, Matrix, with_data
 
 
 class Gaussian(Family):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from maxdisc.families.family import Family
-from maxdisc.matrices import Booleans, Floats, Matrix
-from maxdisc.smoothing import Smoothing
-from maxdisc.support import Support
+from maxdisc.families.support import Support
+from maxdisc.moments.smoothing import Smoothing
+from maxdisc.numerics.matrices import Booleans, Floats, Matrix
 
 
 class Geometric(Family):

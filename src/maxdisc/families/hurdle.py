@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from maxdisc.families.family import Family
-from maxdisc.matrices import Booleans, Floats, Matrix, with_data
-from maxdisc.support import Support
+from maxdisc.families.support import Support
+from maxdisc.numerics.matrices import Booleans, Floats, Matrix, with_data
 
 
 class Hurdle(Family):

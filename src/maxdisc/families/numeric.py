@@ -8,32 +8,38 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.dual import Problem, Status, draw, expectations, integrals, known_mean, nearest_point, solve
+from maxdisc.families.dual import (
+    Problem,
+    Status,
+    draw,
+    expectations,
+    integrals,
+    known_mean,
+    nearest_point,
+    solve,
+)
 from maxdisc.families.family import Family
+from maxdisc.families.functions import FeatureFunction, Power, Table, spelled
 from maxdisc.families.gaussian import Gaussian
-from maxdisc.functions import FeatureFunction, Power, Table, spelled
-from maxdisc.matrices import Booleans, Floats, Matrix, blocks, with_data
-from maxdisc.support import Support
+from maxdisc.families.support import Support
+from maxdisc.numerics.matrices import Booleans, Floats, Matrix, blocks, with_data
 
 
 class NumericFamily(Family):
     """The density of largest entropy under the means of some functions, or of least divergence from a base
     measure.
 
-    Its parameters come from the convex dual, see :func:`maxdisc.dual.solve`. Use the closed-form families
-    where there
-    is one: they are the same densities, faster.
+    Its parameters come from the convex dual. Use the closed-form families where there is one: they are the
+    same densities, faster.
 
     Parameters
     ----------
     support : Support
         Intervals, half-lines, the line, lattices with a lowest point; with atoms or without.
     functions : sequence of callable
-        :func:`maxdisc.functions.moments`, other functions of :mod:`maxdisc.functions`, or any function that
-        maps an
-        array to numbers of its shape, each value by itself. A function of your own that is not smooth should
-        have an
-        attribute ``breaks``: the points where it is not.
+        :func:`maxdisc.families.moments`, other functions of :mod:`maxdisc.families.functions`, or any
+        function that maps an array to numbers of its shape, each value by itself. A function of your own that
+        is not smooth should have an attribute ``breaks``: the points where it is not.
     base : callable or array_like, optional
         Log of a base measure, a function like the others; for lattices with two ends also its values.
     name : str
@@ -43,7 +49,7 @@ class NumericFamily(Family):
     --------
     >>> import numpy as np
     >>> from maxdisc.families import NumericFamily, moments
-    >>> from maxdisc.support import Support
+    >>> from maxdisc.families import Support
     >>> family = NumericFamily(Support(0.0, 1.0), moments(2))
     >>> family.natural(np.array([[0.5], [1 / 3]])).round(6) + 0.0  # the uniform density
     array([[0.],
@@ -99,7 +105,7 @@ class NumericFamily(Family):
         return solve(self.problem, mean).natural
 
     def fitted(self, mean: Floats) -> tuple[Floats, Booleans, Booleans]:
-        """Parameters, and by :class:`maxdisc.dual.Status` what is solved, as it was asked or otherwise."""
+        """Parameters, and by a ``Status`` each what is solved, as it was asked or otherwise."""
         solution = solve(self.problem, mean)
         solved = solution.status != Status.NOT_CONVERGED
         return solution.natural, solved, solved & (solution.status != Status.SOLVED)

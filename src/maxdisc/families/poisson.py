@@ -7,9 +7,9 @@ import numpy.typing as npt
 from scipy.special import gammaln, xlog1py
 
 from maxdisc.families.family import Family
-from maxdisc.matrices import Booleans, Floats, Matrix
-from maxdisc.smoothing import Smoothing
-from maxdisc.support import Support
+from maxdisc.families.support import Support
+from maxdisc.moments.smoothing import Smoothing
+from maxdisc.numerics.matrices import Booleans, Floats, Matrix
 
 # From here on Stirling's series is exact to 1e-16.
 LARGE = 1000.0

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from maxdisc.matrices import Booleans, Floats, Matrix, blocks, column_name, is_sparse
+from maxdisc.numerics.matrices import Booleans, Floats, Matrix, blocks, column_name, is_sparse
 
 #: So many numbers of double precision fit into the caches of one core.
 NEAR_CELLS = 2**14
@@ -32,7 +32,7 @@ class Support:
 
     Examples
     --------
-    >>> from maxdisc.support import Support
+    >>> from maxdisc.families import Support
     >>> Support(0.0, 1.0)
     Support [0, 1]
     >>> bool(Support(0.0, open_low=True).contains(0.0))
@@ -211,7 +211,7 @@ class Support:
         Examples
         --------
         >>> import numpy as np
-        >>> from maxdisc.support import Support
+        >>> from maxdisc.families import Support
         >>> x, log_slope = Support(0.0, 1.0).at(np.array([0.0]))
         >>> x, np.exp(log_slope)
         (array([0.5]), array([0.25]))
@@ -248,7 +248,7 @@ class Support:
         Examples
         --------
         >>> import numpy as np
-        >>> from maxdisc.support import Support
+        >>> from maxdisc.families import Support
         >>> x, w = Support(0.0, np.inf).quadrature()
         >>> round(float(w @ np.exp(-x)), 12)
         1.0

@@ -11,11 +11,11 @@ try:
 except ImportError as error:
     raise ImportError("reading files needs pyarrow: pip install 'maxdisc[cli]'") from error
 
-from maxdisc.sources.batches import Batch, joined, recut, table_of
-from maxdisc.sources.dataset import Dataset
-from maxdisc.sources.places import FORMATS, SourceError
-from maxdisc.sources.roles import Roles, guess_roles, matching, nearest
-from maxdisc.sources.sinks import format_to_write, open_sink
+from maxdisc.files.batches import Batch, joined, recut, table_of
+from maxdisc.files.dataset import Dataset
+from maxdisc.files.places import FORMATS, SourceError
+from maxdisc.files.roles import Roles, guess_roles, matching, nearest
+from maxdisc.files.sinks import format_to_write, open_sink
 
 __all__ = [
     "FORMATS",

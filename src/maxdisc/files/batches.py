@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse as sp
 
-from maxdisc.matrices import Matrix, is_sparse
-from maxdisc.sources.cells import categories, numbers, strings, truths
+from maxdisc.files.cells import categories, numbers, strings, truths
+from maxdisc.numerics.matrices import Matrix, is_sparse
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class Batch:
     Examples
     --------
     >>> import pyarrow as pa
-    >>> from maxdisc.sources import Batch
+    >>> from maxdisc.files import Batch
     >>> batch = Batch(pa.table({"size": ["3", "n/a"], "kind": ["ham", ""]}), "mail.csv", first_row=41)
     >>> batch.where(1), batch.labels("kind").tolist(), batch.numbers(["size"])["size"].to_pylist()
     ('mail.csv row 42', ['ham', None], [3.0, None])
@@ -159,7 +159,7 @@ def table_of(columns: Mapping[str, Sequence[Any]], words: Collection[str]) -> pa
 
     Examples
     --------
-    >>> from maxdisc.sources import table_of
+    >>> from maxdisc.files import table_of
     >>> table_of({"age": [61.0, None], "ward": ["north", "south"]}, {"ward"}).schema.types
     [DataType(double), DataType(string)]
     """
@@ -190,7 +190,7 @@ def recut(batches: Iterable[Batch], most_rows: int = 2**16, most_bytes: int = 2*
     Examples
     --------
     >>> import pyarrow as pa
-    >>> from maxdisc.sources import Batch, recut
+    >>> from maxdisc.files import Batch, recut
     >>> table = pa.table({"size": [1, 2, 3, 4, 5]})
     >>> halves = [Batch(table.slice(0, 2), "a.csv", 1), Batch(table.slice(2), "b.csv", 1)]
     >>> [[piece.where(0) for piece in run] for run in recut(halves, most_rows=3)]
@@ -222,7 +222,7 @@ def joined(parts: Sequence[Any]) -> Any:
 
     Examples
     --------
-    >>> from maxdisc.sources import joined
+    >>> from maxdisc.files import joined
     >>> joined([["a document"], ["another", "a third"]])
     ['a document', 'another', 'a third']
     """

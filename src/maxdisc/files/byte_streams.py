@@ -21,8 +21,8 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from maxdisc.sources.places import Place, SourceError
-from maxdisc.switches import batch_size
+from maxdisc.files.places import Place, SourceError
+from maxdisc.numerics.switches import batch_size
 
 #: About how many bytes make one batch; a row may not be longer.
 BATCH_BYTES = 2**23
@@ -227,11 +227,11 @@ def decoded(data: bytes, where: str) -> str:
 
     Examples
     --------
-    >>> from maxdisc.sources.streams import decoded
+    >>> from maxdisc.files.byte_streams import decoded
     >>> decoded("café".encode("latin-1"), "menu.csv row 2")
     Traceback (most recent call last):
         ...
-    maxdisc.sources.places.SourceError: menu.csv row 2: byte 0xe9 is not UTF-8: try --encoding latin-1.
+    maxdisc.files.places.SourceError: menu.csv row 2: byte 0xe9 is not UTF-8: try --encoding latin-1.
     """
     try:
         return data.decode("utf-8")

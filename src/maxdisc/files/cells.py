@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from maxdisc.sources.places import SourceError
-from maxdisc.sources.streams import decoded
+from maxdisc.files.byte_streams import decoded
+from maxdisc.files.places import SourceError
 
 #: Written like this, without regard to case, a number is missing.
 MISSING = ("", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "?")
@@ -101,7 +101,7 @@ def categories(column: Any, name: str, where: Callable[[int], str]) -> pa.Array:
     Examples
     --------
     >>> import pyarrow as pa
-    >>> from maxdisc.sources.cells import categories
+    >>> from maxdisc.files.cells import categories
     >>> categories(pa.array([" red", "n/a", "3"]), "colour", str).to_pylist()
     ['red', None, '3']
     >>> categories(pa.array([3.0, None, 0.5]), "code", str).to_pylist()
@@ -144,7 +144,7 @@ def parsed(text: pa.Array) -> pa.Array | None:
     Examples
     --------
     >>> import pyarrow as pa
-    >>> from maxdisc.sources.cells import parsed
+    >>> from maxdisc.files.cells import parsed
     >>> parsed(pa.array(["1", " 2.5e3", "", "n/a", "True"])).to_pylist()
     [1.0, 2500.0, None, None, 1.0]
     >>> parsed(pa.array(["1", "two"])) is None
@@ -180,7 +180,7 @@ def share_of_numbers(text: pa.Array) -> float:
     Examples
     --------
     >>> import pyarrow as pa
-    >>> from maxdisc.sources.cells import share_of_numbers
+    >>> from maxdisc.files.cells import share_of_numbers
     >>> share_of_numbers(pa.array(["1", "2.5e3", "", "about 3", "-4"]))
     0.75
     """

@@ -6,15 +6,15 @@ from collections.abc import Collection, Generator, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from maxdisc.sources.batches import Batch, Opened
-from maxdisc.sources.columnar import open_parquet
-from maxdisc.sources.delimited import open_delimited
-from maxdisc.sources.documents import LABEL, TEXT, open_folder, open_lines
-from maxdisc.sources.jsonlines import open_jsonl
-from maxdisc.sources.places import FORMATS, Place, SourceError, find_places, format_of_content
-from maxdisc.sources.roles import nearest
-from maxdisc.sources.streams import Stream, require_encoding
-from maxdisc.sources.svmlight import open_svmlight
+from maxdisc.files.batches import Batch, Opened
+from maxdisc.files.byte_streams import Stream, require_encoding
+from maxdisc.files.delimited import open_delimited
+from maxdisc.files.documents import LABEL, TEXT, open_folder, open_lines
+from maxdisc.files.jsonlines import open_jsonl
+from maxdisc.files.parquet import open_parquet
+from maxdisc.files.places import FORMATS, Place, SourceError, find_places, format_of_content
+from maxdisc.files.roles import nearest
+from maxdisc.files.svmlight import open_svmlight
 
 
 class Dataset:
@@ -25,7 +25,7 @@ class Dataset:
     arguments : sequence of str
         Files, folders, globs, or ``-`` for standard input.
     format : str, optional
-        One of ``maxdisc.sources.FORMATS``; by default what names and first bytes say.
+        One of ``maxdisc.files.FORMATS``; by default what names and first bytes say.
     encoding : str
         Of text files.
     text_column, label_column : str, optional
@@ -50,7 +50,7 @@ class Dataset:
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from maxdisc.sources import Dataset
+    >>> from maxdisc.files import Dataset
     >>> path = pathlib.Path(tempfile.mkdtemp(), "mail.csv")
     >>> _ = path.write_text("body,kind\nhello there,ham\ncheap pills,spam\n")
     >>> data = Dataset([str(path)])
@@ -243,7 +243,7 @@ def _open(
         return open_svmlight(stream)
     if form == "h5ad":
         # It needs an extra of its own.
-        from maxdisc.sources.h5ad import open_h5ad
+        from maxdisc.files.h5ad import open_h5ad
 
         return open_h5ad(stream, columns, layer)
     if form == "lines":

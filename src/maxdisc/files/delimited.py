@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterator
 import pyarrow as pa
 import pyarrow.csv
 
-from maxdisc.sources.batches import Opened
-from maxdisc.sources.places import SourceError
-from maxdisc.sources.streams import Stream, batch_bytes, decoded
+from maxdisc.files.batches import Opened
+from maxdisc.files.byte_streams import Stream, batch_bytes, decoded
+from maxdisc.files.places import SourceError
 
 _SHOWN = 40
 # So long the end of a damaged file is waited for; large ones are not read ahead to their end.

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from maxdisc.sources.batches import Opened
-from maxdisc.sources.places import Place, SourceError
-from maxdisc.sources.streams import Stream, batch_bytes, decoded, line_blocks
+from maxdisc.files.batches import Opened
+from maxdisc.files.byte_streams import Stream, batch_bytes, decoded, line_blocks
+from maxdisc.files.places import Place, SourceError
 
 TEXT, LABEL, FILE = "text", "label", "file"
 

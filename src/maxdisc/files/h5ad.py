@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from maxdisc.matrices import Matrix, canonical, is_sparse
-from maxdisc.sources.batches import Opened
-from maxdisc.sources.places import SourceError
-from maxdisc.sources.roles import nearest
-from maxdisc.sources.streams import Stream, batch_bytes
+from maxdisc.files.batches import Opened
+from maxdisc.files.byte_streams import Stream, batch_bytes
+from maxdisc.files.places import SourceError
+from maxdisc.files.roles import nearest
+from maxdisc.numerics.matrices import Matrix, canonical, is_sparse
 
 try:
     import h5py

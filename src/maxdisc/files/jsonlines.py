@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from maxdisc.sources.batches import Opened
-from maxdisc.sources.places import SourceError
-from maxdisc.sources.streams import Stream, decoded, line_blocks
+from maxdisc.files.batches import Opened
+from maxdisc.files.byte_streams import Stream, decoded, line_blocks
+from maxdisc.files.places import SourceError
 
 
 def open_jsonl(stream: Stream, columns: Collection[str] | None = None) -> Opened:

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator
 import pyarrow as pa
 import pyarrow.parquet
 
-from maxdisc.sources.batches import Opened
-from maxdisc.sources.places import SourceError
-from maxdisc.sources.streams import Stream, batch_bytes
+from maxdisc.files.batches import Opened
+from maxdisc.files.byte_streams import Stream, batch_bytes
+from maxdisc.files.places import SourceError
 
 _MOST_ROWS = 2**16
 

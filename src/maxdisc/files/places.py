@@ -136,7 +136,7 @@ def format_of_name(path: Path) -> str | None:
     Examples
     --------
     >>> from pathlib import Path
-    >>> from maxdisc.sources.places import format_of_name
+    >>> from maxdisc.files.places import format_of_name
     >>> format_of_name(Path("train.tsv.gz")), format_of_name(Path("notes.txt"))
     ('tsv', None)
     """
@@ -159,7 +159,7 @@ def format_of_content(head: bytes, text_column: str | None = None) -> str:
 
     Examples
     --------
-    >>> from maxdisc.sources.places import format_of_content
+    >>> from maxdisc.files.places import format_of_content
     >>> format_of_content(b"+1 3:0.5 9:2"), format_of_content(b"a,b"), format_of_content(b'{"a": 1}')
     ('svmlight', 'csv', 'jsonl')
     >>> format_of_content(b"Dear Sir, I write to you", text_column="body")

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from maxdisc.sources.batches import Batch
-from maxdisc.sources.cells import MISSING, are_truths, as_text, is_written, parsed, share_of_numbers
-from maxdisc.sources.places import SourceError
+from maxdisc.files.batches import Batch
+from maxdisc.files.cells import MISSING, are_truths, as_text, is_written, parsed, share_of_numbers
+from maxdisc.files.places import SourceError
 
 LABEL_NAMES = ("label", "labels", "class", "target", "topic", "category", "y")
 ID_NAMES = ("id", "index", "idx", "row", "rowid", "row_id", "unnamed: 0", "column 1")
@@ -151,7 +151,7 @@ def guess_roles(
     Examples
     --------
     >>> import pyarrow as pa
-    >>> from maxdisc.sources import Batch, guess_roles
+    >>> from maxdisc.files import Batch, guess_roles
     >>> table = pa.table({"id": [1, 2, 3, 4], "size": [3, 1, 4, 1], "kind": ["a", "b", "a", "b"]})
     >>> roles = guess_roles(Batch(table, "t.parquet", 1))
     >>> roles.label, roles.features, roles.left_out
@@ -303,7 +303,7 @@ def matching(patterns: Sequence[str], names: Sequence[str], source: str) -> list
 
     Examples
     --------
-    >>> from maxdisc.sources import matching
+    >>> from maxdisc.files import matching
     >>> matching(["gene_*,age"], ["age", "gene_1", "sex", "gene_2"], "t.csv")
     ['age', 'gene_1', 'gene_2']
     """
@@ -322,7 +322,7 @@ def nearest(name: str, names: Sequence[str]) -> str:
 
     Examples
     --------
-    >>> from maxdisc.sources import nearest
+    >>> from maxdisc.files import nearest
     >>> nearest("topci", ["body", "topic"])
     ": did you mean 'topic'?"
     """

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Protocol
 import pyarrow as pa
 import pyarrow.parquet
 
-from maxdisc.sources.places import SourceError, format_of_name
+from maxdisc.files.places import SourceError, format_of_name
 
 WRITTEN = ("csv", "tsv", "parquet", "jsonl")
 _ARROW = {str: pa.string(), float: pa.float64(), int: pa.int64()}
@@ -57,7 +57,7 @@ def open_sink(file: BinaryIO, form: str, names: Sequence[str], types: Sequence[t
     Examples
     --------
     >>> import io
-    >>> from maxdisc.sources import open_sink
+    >>> from maxdisc.files import open_sink
     >>> file = io.BytesIO()
     >>> sink = open_sink(file, "csv", ["label", "probability"], [str, float])
     >>> sink.write([["ham", "spam"], [0.75, 1.0]])

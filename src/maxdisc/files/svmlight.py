@@ -12,10 +12,10 @@ import pyarrow as pa
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
-from maxdisc.matrices import Matrix
-from maxdisc.sources.batches import Opened
-from maxdisc.sources.places import SourceError
-from maxdisc.sources.streams import Stream, decoded, line_blocks
+from maxdisc.files.batches import Opened
+from maxdisc.files.byte_streams import Stream, decoded, line_blocks
+from maxdisc.files.places import SourceError
+from maxdisc.numerics.matrices import Matrix
 
 LABEL = "label"
 _CELL = re.compile(rb"(qid|\d+):[-+]?(\d+\.?\d*|\.\d+|inf|nan)([eE][-+]?\d+)?", re.IGNORECASE)

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.utils import check_random_state
 
-from maxdisc.matrices import Integers, Matrix
-from maxdisc.rows import ALWAYS_TRAINING, LEFT_OUT, FixedFolds, Folds, HashFolds
+from maxdisc.numerics.matrices import Integers, Matrix
+from maxdisc.rows.row_sources import ALWAYS_TRAINING, LEFT_OUT, FixedFolds, Folds, HashFolds
 
 #: The paper ranks on four fifths and counts on the last.
 HOLDOUT_PARTS = 5
@@ -51,7 +51,7 @@ def fold_plans(
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.folds import fold_plans
+    >>> from maxdisc.fitting.cross_validation import fold_plans
     >>> labels = np.array(["a", "a", "a", "b", "b", "b"])
     >>> fold_plans(3, np.zeros((6, 1)), labels)[0].assignment
     array([0, 1, 2, 0, 1, 2])

@@ -18,18 +18,18 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from maxdisc.folds import fold_plans, plans_beside
-from maxdisc.frames import Cells, cells_of
-from maxdisc.learning import Data
-from maxdisc.learnt import Learnt
-from maxdisc.matrices import Booleans, Floats, Integers, Matrix, canonical, column_name
-from maxdisc.notices import notice
-from maxdisc.parameters import require_labels, require_numbers, sorted_union
-from maxdisc.rows import ArrayRows, Folds
-from maxdisc.schema import Schema, first_unobserved
-from maxdisc.settings import Settings
-from maxdisc.table_totals import TableTotals
-from maxdisc.unlabelled import PartlyLabelled, UnlabelledRows
+from maxdisc.fitting.cross_validation import fold_plans, plans_beside
+from maxdisc.fitting.expectation_maximisation import PartlyLabelled, UnlabelledRows
+from maxdisc.fitting.fitted_model import FittedModel
+from maxdisc.fitting.learning import Data
+from maxdisc.fitting.settings import Settings
+from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, canonical, column_name
+from maxdisc.numerics.user_warnings import notice
+from maxdisc.rows.frames import Cells, cells_of
+from maxdisc.rows.row_sources import ArrayRows, Folds
+from maxdisc.rows.schema import Schema, first_unobserved
+from maxdisc.rows.table_totals import TableTotals
+from maxdisc.rows.validation import require_labels, require_numbers, sorted_union
 
 # What scikit-learn's validation is to let through; ranges are checked, by column, by the family.
 _NUMBERS: dict[str, Any] = {
@@ -185,7 +185,7 @@ def data_of(settings: Settings, given: Labelled, frame: Any, groups: Any) -> Dat
 
 
 def batch_of(
-    settings: Settings, given: Labelled, frame: Any, classes: npt.ArrayLike | None, before: Learnt | None
+    settings: Settings, given: Labelled, frame: Any, classes: npt.ArrayLike | None, before: FittedModel | None
 ) -> Data:
     """What is learnt from a further batch of rows, beside what was learnt from those before.
 
@@ -195,7 +195,7 @@ def batch_of(
         As for :func:`data_of`.
     classes : array-like, optional
         Labels that are known to come.
-    before : Learnt or None
+    before : FittedModel or None
         None for the first batch.
     """
     given = given.with_weight()

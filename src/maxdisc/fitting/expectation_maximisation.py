@@ -14,17 +14,17 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.columns import AnyFamily, AnyMoments, Columns, MixedMoments
-from maxdisc.decision import LinearDecision
-from maxdisc.densities import LEAST_SPREAD, class_prior
-from maxdisc.evidence import Evidence
+from maxdisc.calibration.evidence import Evidence
+from maxdisc.decisions.linear import LinearDecision
+from maxdisc.densities.class_densities import LEAST_SPREAD, class_prior
 from maxdisc.families import Family
-from maxdisc.matrices import Booleans, Floats, Integers, Matrix
-from maxdisc.moments import ClassMoments, merged, recentred
-from maxdisc.rows import ALWAYS_TRAINING, LEFT_OUT, ArrayRows, FixedFolds, Folds
-from maxdisc.selection import Choice, FoldModels
-from maxdisc.smoothing import Smoothing
-from maxdisc.tables import Table
+from maxdisc.families.blocks import AnyFamily, AnyMoments, Columns, MixedMoments
+from maxdisc.moments.class_moments import ClassMoments, merged, recentred
+from maxdisc.moments.smoothing import Smoothing
+from maxdisc.numerics.block_matrix import Table
+from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix
+from maxdisc.rows.row_sources import ALWAYS_TRAINING, LEFT_OUT, ArrayRows, FixedFolds, Folds
+from maxdisc.selection.fold_models import Choice, FoldModels
 
 #: EM stops when a step moves less than this share of the rows from one class to another, ...
 LEAST_CHANGE = 0.001
@@ -313,8 +313,8 @@ def expectation_maximisation(
     >>> import numpy as np
     >>> from maxdisc.families import Gaussian
     >>> from maxdisc.rows import ArrayRows
-    >>> from maxdisc.smoothing import Smoothing
-    >>> from maxdisc.unlabelled import UnlabelledRows, expectation_maximisation
+    >>> from maxdisc import Smoothing
+    >>> from maxdisc.fitting.expectation_maximisation import UnlabelledRows, expectation_maximisation
     >>> known = ArrayRows(np.array([[0.0], [1.0], [9.0], [8.0]]), np.array([0, 0, 1, 1]), 2)
     >>> moments = known.moments(Gaussian())[0]
     >>> others = UnlabelledRows(np.array([[0.5], [1.5], [7.5]]), np.ones(3), np.arange(3))

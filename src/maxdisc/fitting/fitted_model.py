@@ -11,22 +11,22 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
-from maxdisc.averaging import AveragedDecision, AveragedEvidence
-from maxdisc.columns import AnyFamily, AnyMoments, Columns, MixedMoments
-from maxdisc.decision import LinearDecision, Reorder
-from maxdisc.densities import class_prior
-from maxdisc.divergences import Divergence, FeatureRanking
-from maxdisc.evidence import Evidence
+from maxdisc.calibration.evidence import Evidence
+from maxdisc.calibration.novelty import Novelty
+from maxdisc.decisions.joint import Joint, JointDecision
+from maxdisc.decisions.joint_average import AveragedDecision, AveragedEvidence
+from maxdisc.decisions.linear import LinearDecision, Reorder
+from maxdisc.decisions.mixed import MixedDecision, ranked_model, unknown_model
+from maxdisc.densities.class_densities import class_prior
+from maxdisc.divergences.class_divergences import Divergence, FeatureRanking
 from maxdisc.families import Family
-from maxdisc.joint import Joint, JointDecision
-from maxdisc.matrices import Floats, Integers, Matrix, column_name
-from maxdisc.mixed import MixedDecision, ranked_model, unknown_model
-from maxdisc.notices import notice
-from maxdisc.novelty import Novelty
-from maxdisc.parameters import require_representable
-from maxdisc.schema import Schema
-from maxdisc.selection import Choice
-from maxdisc.settings import Settings
+from maxdisc.families.blocks import AnyFamily, AnyMoments, Columns, MixedMoments
+from maxdisc.fitting.settings import Settings
+from maxdisc.numerics.matrices import Floats, Integers, Matrix, column_name
+from maxdisc.numerics.user_warnings import notice
+from maxdisc.rows.schema import Schema
+from maxdisc.rows.validation import require_representable
+from maxdisc.selection.fold_models import Choice
 
 Decision: TypeAlias = LinearDecision | MixedDecision | JointDecision | AveragedDecision
 #: Decisions that are made from moments alone, when they are first asked for.
@@ -37,7 +37,7 @@ KEPT_CELLS = 2**24
 
 
 @dataclass(frozen=True, eq=False)
-class Learnt:
+class FittedModel:
     """What was learnt; the ranking and the decision follow from it when they are needed.
 
     Parameters
@@ -105,7 +105,7 @@ class Learnt:
         evidence: Evidence | None = None,
         schema: Schema | None = None,
         names: npt.NDArray[np.generic] | None = None,
-    ) -> Learnt:
+    ) -> FittedModel:
         """From moments of independent features, and what was chosen."""
         prior = settings.prior_among(classes)
         return cls(
@@ -123,7 +123,7 @@ class Learnt:
             verbose=settings.verbose,
         )
 
-    def soft_as(self, before: Learnt) -> Learnt:
+    def soft_as(self, before: FittedModel) -> FittedModel:
         """With the soft labels that an earlier model had learnt from."""
         return replace(self, n_iter=before.n_iter, unlabelled_weight=before.unlabelled_weight)
 

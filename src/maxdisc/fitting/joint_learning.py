@@ -8,17 +8,17 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.averaged_folds import Average, AveragedModels, averaged_sizes
-from maxdisc.densities import class_prior
-from maxdisc.divergences import FeatureRanking
+from maxdisc.decisions.joint import POOLED
+from maxdisc.densities.class_densities import class_prior
+from maxdisc.divergences.class_divergences import FeatureRanking
 from maxdisc.families import FAMILIES
-from maxdisc.joint import POOLED
-from maxdisc.joint_folds import JointChoice, JointModels
-from maxdisc.learnt import Decision, Learnt, require_summable, require_weight
-from maxdisc.notices import notice
-from maxdisc.rows import ArrayRows, BatchRows, Folds, Rows
-from maxdisc.selection import Choice
-from maxdisc.settings import Settings
+from maxdisc.fitting.fitted_model import Decision, FittedModel, require_summable, require_weight
+from maxdisc.fitting.settings import Settings
+from maxdisc.numerics.user_warnings import notice
+from maxdisc.rows.row_sources import ArrayRows, BatchRows, Folds, Rows
+from maxdisc.selection.averaged_fold_models import Average, AveragedModels, averaged_sizes
+from maxdisc.selection.fold_models import Choice
+from maxdisc.selection.joint_fold_models import JointChoice, JointModels
 
 
 def learn_jointly(
@@ -27,7 +27,7 @@ def learn_jointly(
     plans: Sequence[Folds],
     classes: npt.NDArray[np.generic],
     names: npt.NDArray[np.generic] | None = None,
-) -> Learnt:
+) -> FittedModel:
     """Learn densities of the kept features together.
 
     Parameters
@@ -45,7 +45,7 @@ def learn_jointly(
 
     Returns
     -------
-    Learnt
+    FittedModel
         With the model made.
     """
     assert settings.joint is not None
@@ -73,7 +73,7 @@ def learn_jointly(
     else:
         choice = JointChoice(average.joint, len(average.decision.columns), average.path)
         made = average.ranking, average.decision if prior is None else average.decision.under(prior)
-    return Learnt(
+    return FittedModel(
         family,
         classes,
         class_prior(moments, prior),

@@ -9,22 +9,22 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.columns import AnyFamily, AnyMoments, Columns, MixedMoments
-from maxdisc.decision import LinearDecision
-from maxdisc.densities import class_prior
-from maxdisc.divergences import FeatureRanking
-from maxdisc.evidence import Evidence, calibrate, refine
+from maxdisc.calibration.evidence import Evidence, calibrate, refine
+from maxdisc.decisions.linear import LinearDecision
+from maxdisc.densities.class_densities import class_prior
+from maxdisc.divergences.class_divergences import FeatureRanking
+from maxdisc.divergences.redundancy import Overlap, Redundancy
 from maxdisc.families import Family
-from maxdisc.held_out import band_edges, enough_rows
-from maxdisc.joint_learning import learn_jointly
-from maxdisc.learnt import Learnt, require_summable, require_weight
-from maxdisc.notices import notice
-from maxdisc.redundancy import Overlap, Redundancy
-from maxdisc.rows import ArrayRows, Folds, Rows
-from maxdisc.schema import Schema
-from maxdisc.selection import Choice, FoldModels, choose, size_grid
-from maxdisc.settings import Settings
-from maxdisc.sparse_folds import SparseFoldModels, suits
+from maxdisc.families.blocks import AnyFamily, AnyMoments, Columns, MixedMoments
+from maxdisc.fitting.fitted_model import FittedModel, require_summable, require_weight
+from maxdisc.fitting.joint_learning import learn_jointly
+from maxdisc.fitting.settings import Settings
+from maxdisc.numerics.user_warnings import notice
+from maxdisc.rows.row_sources import ArrayRows, Folds, Rows
+from maxdisc.rows.schema import Schema
+from maxdisc.selection.fold_models import Choice, FoldModels, choose, size_grid
+from maxdisc.selection.held_out import band_edges, enough_rows
+from maxdisc.selection.sparse_fold_models import SparseFoldModels, suits
 
 Models: TypeAlias = FoldModels | SparseFoldModels
 
@@ -63,7 +63,7 @@ class Data:
         return self.family or settings.family_of(self.rows.example())
 
 
-def learn(settings: Settings, data: Data) -> Learnt:
+def learn(settings: Settings, data: Data) -> FittedModel:
     """Learn from labelled rows.
 
     Parameters
@@ -75,7 +75,7 @@ def learn(settings: Settings, data: Data) -> Learnt:
 
     Returns
     -------
-    Learnt
+    FittedModel
         With the model made, so that what is wrong with it is said here.
     """
     rows, classes = data.rows, data.classes
@@ -101,7 +101,7 @@ def learn(settings: Settings, data: Data) -> Learnt:
         choice = settings.usual(family, moments.n_features)
     require_summable([moments], family, data.names)
     require_weight([moments])
-    learnt = Learnt.of(settings, family, moments, classes, choice, evidence, data.schema, data.names)
+    learnt = FittedModel.of(settings, family, moments, classes, choice, evidence, data.schema, data.names)
     if settings.evidence != "refined":
         models = None  # which may take much memory
     learnt = modelled(settings, learnt, rows)
@@ -111,7 +111,7 @@ def learn(settings: Settings, data: Data) -> Learnt:
     return learnt
 
 
-def modelled(settings: Settings, learnt: Learnt, rows: Rows) -> Learnt:
+def modelled(settings: Settings, learnt: FittedModel, rows: Rows) -> FittedModel:
     """With the model, made while there are rows to count products of."""
     redundancy = settings.reranking(learnt.n_features)
 
@@ -127,21 +127,21 @@ def _reranked(redundancy: Redundancy, rows: Rows, ranking: FeatureRanking) -> Fe
     return redundancy.reranked(ranking, columns, Overlap.of(rows.products(columns)[0]))
 
 
-def added(settings: Settings, before: Learnt | None, data: Data) -> Learnt:
+def added(settings: Settings, before: FittedModel | None, data: Data) -> FittedModel:
     """Go on with a further batch of rows.
 
     Parameters
     ----------
     settings : Settings
         What is asked for.
-    before : Learnt or None
+    before : FittedModel or None
         What was learnt from earlier batches, with their moments; None for the first.
     data : Data
         Rows, with the labels of all batches, their schema and their family; nothing is chosen on them.
 
     Returns
     -------
-    Learnt
+    FittedModel
         From all batches.
     """
     rows, union = data.rows, data.classes
@@ -151,23 +151,23 @@ def added(settings: Settings, before: Learnt | None, data: Data) -> Learnt:
     given = (data.schema, data.names)
     if before is None:
         choice = settings.usual(family, moments.n_features)
-        return Learnt.of(settings, family, moments, union, choice, None, *given)
+        return FittedModel.of(settings, family, moments, union, choice, None, *given)
     positions, earlier = np.searchsorted(union, before.classes), before.moments
     if isinstance(earlier, MixedMoments) and data.schema is not None and before.schema is not None:
         earlier = data.schema.moved(earlier, before.schema)
     moments = cast(AnyMoments, cast(Any, earlier).reindexed(positions, len(union)) + moments)
     known = before.evidence
     evidence = known.reindexed(positions, len(union)) if isinstance(known, Evidence) else None
-    return Learnt.of(settings, family, moments, union, before.settled, evidence, *given).soft_as(before)
+    return FittedModel.of(settings, family, moments, union, before.settled, evidence, *given).soft_as(before)
 
 
-def chosen_anew(settings: Settings, before: Learnt, data: Data) -> Learnt:
+def chosen_anew(settings: Settings, before: FittedModel, data: Data) -> FittedModel:
     """Choose on folds of some rows what earlier batches left open; what these have taught stays."""
     family, moments = before.family, cast(AnyMoments, before.moments)
     models = fold_models(settings, data.rows, family, data.plans, before.classes)
     choice, evidence = settle(settings, models)
     given = (before.classes, choice, evidence, before.schema, data.names)
-    learnt = Learnt.of(settings, family, moments, *given).soft_as(before)
+    learnt = FittedModel.of(settings, family, moments, *given).soft_as(before)
     return refined(settings, learnt, models, data.rows)
 
 
@@ -217,7 +217,7 @@ def settled(settings: Settings, models: Models) -> tuple[Choice, Evidence | None
     return models.with_stability(choose(models, smoothings, sizes, settings.rule)), None
 
 
-def refined(settings: Settings, learnt: Learnt, models: Models, rows: Rows) -> Learnt:
+def refined(settings: Settings, learnt: FittedModel, models: Models, rows: Rows) -> FittedModel:
     """With single features corrected, if that is asked for and can be done."""
     if settings.evidence != "refined" or not isinstance(learnt.evidence, Evidence):
         return learnt

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.columns import AnyMoments, Columns, MixedMoments
-from maxdisc.divergences import js_gm
-from maxdisc.learnt import Learnt
-from maxdisc.matrices import Floats
-from maxdisc.mixed import ranked_model
-from maxdisc.notices import notice
-from maxdisc.plain_frame import Frame
-from maxdisc.rows import ArrayRows
-from maxdisc.significance import (
+from maxdisc.decisions.mixed import ranked_model
+from maxdisc.divergences.class_divergences import js_gm
+from maxdisc.families.blocks import AnyMoments, Columns, MixedMoments
+from maxdisc.fitting.fitted_model import FittedModel
+from maxdisc.numerics.matrices import Floats
+from maxdisc.numerics.result_frame import Frame
+from maxdisc.numerics.user_warnings import notice
+from maxdisc.rows.row_sources import ArrayRows
+from maxdisc.significance.table import (
     Significance,
     class_columns,
     debiased,
@@ -24,7 +24,7 @@ from maxdisc.significance import (
 )
 
 
-def significance(learnt: Learnt, moments: AnyMoments) -> Significance:
+def significance(learnt: FittedModel, moments: AnyMoments) -> Significance:
     """P-values as far as moments tell."""
     if learnt.n_iter:
         # Soft labels were given by the very features that would be found to differ.
@@ -32,7 +32,7 @@ def significance(learnt: Learnt, moments: AnyMoments) -> Significance:
     return Significance.of(moment_p_values(learnt.family, moments), learnt.choice.stability)
 
 
-def told_significance(learnt: Learnt, moments: AnyMoments) -> Significance:
+def told_significance(learnt: FittedModel, moments: AnyMoments) -> Significance:
     """The same; warn of features that moments do not tell of."""
     found = significance(learnt, moments)
     if np.isnan(found.p).any():
@@ -43,7 +43,7 @@ def told_significance(learnt: Learnt, moments: AnyMoments) -> Significance:
     return found
 
 
-def permuted(learnt: Learnt, rows: ArrayRows, n_permutations: int | None, seed: int) -> Significance:
+def permuted(learnt: FittedModel, rows: ArrayRows, n_permutations: int | None, seed: int) -> Significance:
     """P-values by rows whose labels are dealt out at random."""
     learnt.family.require(rows.X, learnt.names)
     found = row_p_values(learnt.family, rows, n_permutations, seed)
@@ -51,7 +51,7 @@ def permuted(learnt: Learnt, rows: ArrayRows, n_permutations: int | None, seed: 
 
 
 def ranking_table(
-    learnt: Learnt,
+    learnt: FittedModel,
     moments: AnyMoments,
     found: Significance,
     names: npt.NDArray[np.object_],
@@ -61,7 +61,7 @@ def ranking_table(
 
     Parameters
     ----------
-    learnt : Learnt
+    learnt : FittedModel
         The model.
     moments : ClassMoments or MixedMoments
         Of it.
@@ -80,7 +80,7 @@ def ranking_table(
     return ranking_frame(names, columns, kept, ranking.scores, without_luck, found, beside)
 
 
-def _without_luck(learnt: Learnt, moments: AnyMoments) -> Floats:
+def _without_luck(learnt: FittedModel, moments: AnyMoments) -> Floats:
     """The js_gm of features, less what luck alone gives, shape (D,)."""
     family, scores = learnt.family, learnt.model[0].scores
     if isinstance(moments, MixedMoments) or isinstance(family, Columns):

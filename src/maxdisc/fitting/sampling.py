@@ -7,20 +7,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.columns import AnyMoments, MixedMoments
-from maxdisc.densities import density_blocks
+from maxdisc.decisions.joint import JointDecision
+from maxdisc.densities.class_densities import density_blocks
 from maxdisc.families import Family
-from maxdisc.joint import JointDecision
-from maxdisc.learnt import Learnt
-from maxdisc.matrices import Integers
+from maxdisc.families.blocks import AnyMoments, MixedMoments
+from maxdisc.fitting.fitted_model import FittedModel
+from maxdisc.numerics.matrices import Integers
 
 
-def drawn(learnt: Learnt, moments: AnyMoments, codes: Integers, rng: np.random.Generator) -> npt.NDArray[Any]:
+def drawn(
+    learnt: FittedModel, moments: AnyMoments, codes: Integers, rng: np.random.Generator
+) -> npt.NDArray[Any]:
     """Rows of classes, shape (n, D); where features are described jointly, the kept ones are drawn together.
 
     Parameters
     ----------
-    learnt : Learnt
+    learnt : FittedModel
         The model.
     moments : ClassMoments or MixedMoments
         Of it.
@@ -43,7 +45,7 @@ def drawn(learnt: Learnt, moments: AnyMoments, codes: Integers, rng: np.random.G
 
 
 def _of_columns(
-    learnt: Learnt, moments: MixedMoments, codes: Integers, rng: np.random.Generator
+    learnt: FittedModel, moments: MixedMoments, codes: Integers, rng: np.random.Generator
 ) -> npt.NDArray[np.object_]:
     """Rows of mixed columns, shape (n, D): numbers, levels by name, None where a cell is missing."""
     assert learnt.schema is not None

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 from sklearn.exceptions import ConvergenceWarning
 
-from maxdisc.evidence import Evidence
-from maxdisc.learning import Data, learn, modelled, settled
-from maxdisc.learnt import Learnt, require_summable
-from maxdisc.notices import notice
-from maxdisc.selection import Choice, FoldModels
-from maxdisc.settings import Settings
-from maxdisc.unlabelled import Held, PartlyLabelled, PartlyLabelledModels, SoftMoments
+from maxdisc.calibration.evidence import Evidence
+from maxdisc.fitting.expectation_maximisation import Held, PartlyLabelled, PartlyLabelledModels, SoftMoments
+from maxdisc.fitting.fitted_model import FittedModel, require_summable
+from maxdisc.fitting.learning import Data, learn, modelled, settled
+from maxdisc.fitting.settings import Settings
+from maxdisc.numerics.user_warnings import notice
+from maxdisc.selection.fold_models import Choice, FoldModels
 
 
-def learn_partly(settings: Settings, data: Data, both: PartlyLabelled | None) -> Learnt:
+def learn_partly(settings: Settings, data: Data, both: PartlyLabelled | None) -> FittedModel:
     """Learn from the labelled rows, then from all, and keep what is better on held-out rows.
 
     Parameters
@@ -29,14 +29,14 @@ def learn_partly(settings: Settings, data: Data, both: PartlyLabelled | None) ->
 
     Returns
     -------
-    Learnt
+    FittedModel
         Of the labelled rows, or of all.
     """
     alone = learn(settings, data)
     return alone if both is None else _softly(settings, alone, both)
 
 
-def _softly(settings: Settings, alone: Learnt, data: PartlyLabelled) -> Learnt:
+def _softly(settings: Settings, alone: FittedModel, data: PartlyLabelled) -> FittedModel:
     """Go on with unlabelled rows, if held-out rows say that this is better by more than noise."""
     held, models, choice, evidence, weight = _best(settings, alone, data)
     if not held.beats(_held(alone.choice, alone.evidence)):
@@ -46,7 +46,7 @@ def _softly(settings: Settings, alone: Learnt, data: PartlyLabelled) -> Learnt:
     require_summable([soft.moments], alone.family, alone.names)
     _tell(settings, data, soft)
     given = (alone.classes, choice, evidence, alone.schema, alone.names)
-    learnt = Learnt.of(settings, alone.family, soft.moments, *given)
+    learnt = FittedModel.of(settings, alone.family, soft.moments, *given)
     learnt = replace(learnt, n_iter=soft.n_iter, unlabelled_weight=weight)
     learnt = modelled(settings, learnt, data.labelled)
     _ = learnt.decision
@@ -54,7 +54,7 @@ def _softly(settings: Settings, alone: Learnt, data: PartlyLabelled) -> Learnt:
 
 
 def _best(
-    settings: Settings, alone: Learnt, data: PartlyLabelled
+    settings: Settings, alone: FittedModel, data: PartlyLabelled
 ) -> tuple[Held, PartlyLabelledModels, Choice, Evidence | None, float]:
     """The models in which unlabelled rows have the weight that held-out rows ask for."""
     redundancy = settings.reranking(alone.n_features)

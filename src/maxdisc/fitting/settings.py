@@ -10,20 +10,25 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.column_families import (
+from maxdisc.decisions.joint import Joint
+from maxdisc.divergences.class_divergences import Divergence, find_divergence
+from maxdisc.divergences.redundancy import Redundancy
+from maxdisc.families import FAMILIES, Family, find_family
+from maxdisc.families.blocks import AnyFamily
+from maxdisc.moments.smoothing import Smoothing
+from maxdisc.numerics.matrices import Floats, Integers, Matrix, is_sparse
+from maxdisc.rows.column_families import (
     require_families,
     schema_of_totals,
     settled_schema,
     takes_columns,
     takes_columns_of_frames,
 )
-from maxdisc.columns import AnyFamily
-from maxdisc.divergences import Divergence, find_divergence
-from maxdisc.families import FAMILIES, Family, find_family
-from maxdisc.frames import Cells
-from maxdisc.joint import Joint
-from maxdisc.matrices import Floats, Integers, Matrix, is_sparse
-from maxdisc.parameters import (
+from maxdisc.rows.frames import Cells
+from maxdisc.rows.row_sources import Folds, HashFolds
+from maxdisc.rows.schema import Schema
+from maxdisc.rows.table_totals import TableTotals
+from maxdisc.rows.validation import (
     given_prior,
     given_redundancy,
     given_size,
@@ -32,12 +37,7 @@ from maxdisc.parameters import (
     given_unlabelled,
     require_one_of,
 )
-from maxdisc.redundancy import Redundancy
-from maxdisc.rows import Folds, HashFolds
-from maxdisc.schema import Schema
-from maxdisc.selection import Choice, Rule
-from maxdisc.smoothing import Smoothing
-from maxdisc.table_totals import TableTotals
+from maxdisc.selection.fold_models import Choice, Rule
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class Settings:
     Examples
     --------
     >>> from maxdisc import MaxDiscClassifier
-    >>> from maxdisc.settings import Settings
+    >>> from maxdisc.fitting.settings import Settings
     >>> settings = Settings.of(MaxDiscClassifier(n_features=0.5, evidence="raw", smoothing=1.0).get_params())
     >>> settings.size(10), settings.must_choose
     (5, False)
@@ -155,7 +155,7 @@ class Settings:
         names: npt.ArrayLike | None,
         rows: tuple[Integers, int, Floats] | None,
     ) -> Schema:
-        """The families of all columns; see :func:`maxdisc.column_families.settled_schema`."""
+        """The families of all columns; see :func:`maxdisc.rows.column_families.settled_schema`."""
         informative = self.missing == "informative"
         return settled_schema(frame, cells, names, self.family, self.categorical_features, informative, rows)
 

@@ -9,12 +9,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.densities import ClassDensities
-from maxdisc.divergences import one_vs_rest
+from maxdisc.densities.class_densities import ClassDensities
+from maxdisc.divergences.class_divergences import one_vs_rest
 from maxdisc.families import Family
-from maxdisc.fitted import FittedModel, Part, location
-from maxdisc.matrices import Floats, Integers
-from maxdisc.support import Support
+from maxdisc.families.support import Support
+from maxdisc.inspection.model_view import ModelView, Part, location
+from maxdisc.numerics.matrices import Floats, Integers
 
 # More classes than this would not be told apart in a picture: the extremes are drawn.
 MOST_CLASSES = 5
@@ -58,7 +58,7 @@ class DensityCurves:
     --------
     >>> from sklearn.datasets import load_iris
     >>> from maxdisc import MaxDiscClassifier
-    >>> from maxdisc.curves import density_curves
+    >>> from maxdisc.inspection.curves import density_curves
     >>> iris = load_iris()
     >>> model = MaxDiscClassifier().fit(iris.data, iris.target_names[iris.target])
     >>> (curves,) = density_curves(model, [2])
@@ -98,7 +98,7 @@ def density_curves(
     list of DensityCurves
         One for each column.
     """
-    fitted = FittedModel.of(model)
+    fitted = ModelView.of(model)
     wanted = np.asarray(columns, dtype=np.intp)
     # In the order in which they are asked for, each once: a column has one place.
     once, again = np.unique(wanted, return_inverse=True)
@@ -108,7 +108,7 @@ def density_curves(
     return [out[k] for k in again]
 
 
-def _of_column(fitted: FittedModel, column: int, parts: list[Part], k: int, most: int) -> DensityCurves:
+def _of_column(fitted: ModelView, column: int, parts: list[Part], k: int, most: int) -> DensityCurves:
     """The curves of the ``k``-th column that some densities are of."""
     name, classes = str(fitted.names[column]), fitted.classes
     curves = DensityCurves(name, "bars", [], [], [], [], constant=np.nan)

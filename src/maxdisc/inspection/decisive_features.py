@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.averaging import AveragedDecision
-from maxdisc.decision import LinearDecision
-from maxdisc.joint import JointDecision
-from maxdisc.matrices import Floats, Integers, Matrix, blocks, canonical, is_sparse
-from maxdisc.mixed import MixedDecision
-from maxdisc.tables import Table
+from maxdisc.decisions.joint import JointDecision
+from maxdisc.decisions.joint_average import AveragedDecision
+from maxdisc.decisions.linear import LinearDecision
+from maxdisc.decisions.mixed import MixedDecision
+from maxdisc.numerics.block_matrix import Table
+from maxdisc.numerics.matrices import Floats, Integers, Matrix, blocks, canonical, is_sparse
 
 Decision: TypeAlias = LinearDecision | MixedDecision | JointDecision | AveragedDecision
 
@@ -57,13 +57,13 @@ def loudest(
     Returns
     -------
     list of list of Reason
-        Largest magnitude first; the same as :meth:`maxdisc.explain.Explanation.top` gives.
+        Largest magnitude first; the same as :meth:`maxdisc.decisions.Explanation.top` gives.
 
     Examples
     --------
     >>> import numpy as np
     >>> from maxdisc import MaxDiscClassifier
-    >>> from maxdisc.cli.evidence import loudest
+    >>> from maxdisc.inspection.decisive_features import loudest
     >>> X, y = np.array([[3.0, 0.0], [0.0, 2.0]]), np.array(["a", "b"])
     >>> model = MaxDiscClassifier("poisson", n_features="all", evidence="raw", smoothing=1.0)
     >>> model = model.fit(X, y)

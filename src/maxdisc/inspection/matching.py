@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from maxdisc.fitted import FittedModel
-from maxdisc.matrices import Booleans, Integers, Matrix, is_sparse
-from maxdisc.wording import counted
+from maxdisc.inspection.model_view import ModelView
+from maxdisc.inspection.safe_text import counted
+from maxdisc.numerics.matrices import Booleans, Integers, Matrix, is_sparse
 
 _SHOWN = 5
 
@@ -34,11 +34,11 @@ class MatchedColumns:
     --------
     >>> import pandas as pd
     >>> from maxdisc import MaxDiscClassifier
-    >>> from maxdisc.fitted import FittedModel
-    >>> from maxdisc.matching import MatchedColumns
+    >>> from maxdisc.inspection.model_view import ModelView
+    >>> from maxdisc.inspection.matching import MatchedColumns
     >>> frame = pd.DataFrame({"a": [0.0, 1.0, 5.0, 6.0], "b": [3.0, 2.0, 2.0, 3.5]})
     >>> model = MaxDiscClassifier("gaussian", n_features="all", smoothing=1.0, evidence="raw")
-    >>> fitted = FittedModel.of(model.fit(frame, [0, 0, 1, 1]))
+    >>> fitted = ModelView.of(model.fit(frame, [0, 0, 1, 1]))
     >>> matched = MatchedColumns.of(fitted, ["c", "a"])
     >>> matched.missing, matched.aligned([[7.0, 0.5]])
     (['b'], array([[0.5, nan]]))
@@ -50,7 +50,7 @@ class MatchedColumns:
     dense: bool
 
     @classmethod
-    def of(cls, fitted: FittedModel, names: Sequence[str]) -> MatchedColumns:
+    def of(cls, fitted: ModelView, names: Sequence[str]) -> MatchedColumns:
         """Match the names of a matrix's columns; raise ``ValueError`` if nothing that is used is there."""
         first = fitted.classifier if fitted.before is None else fitted.before[0]
         known = getattr(first, "feature_names_in_", None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from maxdisc.matrices import Booleans, Floats, Integers
+from maxdisc.numerics.matrices import Booleans, Floats, Integers
 
 # The normal deviate of a two-sided 95 % interval.
 _DEVIATE = 1.959963984540054
@@ -15,7 +15,7 @@ def wilson_interval(right: int, rows: int) -> tuple[float, float]:
 
     Examples
     --------
-    >>> from maxdisc.measures import wilson_interval
+    >>> from maxdisc.inspection.measures import wilson_interval
     >>> low, high = wilson_interval(10, 10)
     >>> round(low, 3), high
     (0.722, 1.0)
@@ -51,7 +51,7 @@ def reliability_bins(
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.measures import reliability_bins
+    >>> from maxdisc.inspection.measures import reliability_bins
     >>> _, accuracy, rows = reliability_bins(np.array([True, False, True]), np.array([0.95, 0.98, 0.41]))
     >>> accuracy, rows
     (array([1. , 0.5]), array([1, 2]))
@@ -69,7 +69,7 @@ def confusion_counts(truth: Integers, predicted: Integers, n_labels: int) -> Int
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.measures import confusion_counts
+    >>> from maxdisc.inspection.measures import confusion_counts
     >>> confusion_counts(np.array([0, 1, 1]), np.array([0, 0, 1]), 2)
     array([[1, 0],
            [1, 1]])
@@ -84,7 +84,7 @@ def class_scores(counts: Integers) -> tuple[Floats, Floats, Floats]:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.measures import class_scores
+    >>> from maxdisc.inspection.measures import class_scores
     >>> precision, recall, f1 = class_scores(np.array([[1, 0], [1, 1]]))
     >>> precision, recall
     (array([0.5, 1. ]), array([1. , 0.5]))

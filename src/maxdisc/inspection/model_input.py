@@ -10,22 +10,22 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from maxdisc.classifier import MaxDiscClassifier
-from maxdisc.fitted import FittedModel
-from maxdisc.matching import MatchedColumns
-from maxdisc.matrices import Floats, Matrix, is_sparse
-from maxdisc.scaling import CountScaler
-from maxdisc.sources import Batch
+from maxdisc.files import Batch
+from maxdisc.inspection.matching import MatchedColumns
+from maxdisc.inspection.model_view import ModelView
+from maxdisc.numerics.matrices import Floats, Matrix, is_sparse
+from maxdisc.words.scaling import CountScaler
 
 
 @dataclass(frozen=True, eq=False)
-class Taker:
+class ModelInput:
     """A model and the columns that it takes.
 
     Parameters
     ----------
     estimator : Pipeline or MaxDiscClassifier
         As it was saved.
-    fitted : FittedModel
+    fitted : ModelView
         The same, taken apart.
     text : str or None
         The column of documents; None for a model of numbers.
@@ -34,24 +34,24 @@ class Taker:
     --------
     >>> import pyarrow as pa
     >>> from maxdisc import MaxDiscClassifier
-    >>> from maxdisc.loaded import Taker
-    >>> from maxdisc.sources import Batch
+    >>> from maxdisc.inspection.model_input import ModelInput
+    >>> from maxdisc.files import Batch
     >>> rows = pa.table({"size": [1.0, 2.0, 8.0, 9.0]})
     >>> model = MaxDiscClassifier(evidence="raw").fit(rows, ["low", "low", "high", "high"])
-    >>> taker = Taker.of(model)
+    >>> taker = ModelInput.of(model)
     >>> said = taker.said(taker.raw(Batch(pa.table({"size": ["8.5"]}), "new.csv", 1)))
     >>> taker.columns, said.label(said.first)
     (['size'], ['high'])
     """
 
     estimator: Any
-    fitted: FittedModel
+    fitted: ModelView
     text: str | None
 
     @classmethod
     def of(cls, estimator: Any, text: str | None = None) -> Self:
         """Take a fitted model apart; ``text`` names the column of documents, should it take any."""
-        fitted = FittedModel.of(estimator)
+        fitted = ModelView.of(estimator)
         return cls(estimator, fitted, (text or "text") if takes_text(fitted) else None)
 
     @property
@@ -110,7 +110,7 @@ class Taker:
         return self.classifier._familiarity(said.rows)
 
 
-def takes_text(fitted: FittedModel) -> bool:
+def takes_text(fitted: ModelView) -> bool:
     """Whether a model takes documents rather than numbers."""
     return fitted.before is not None and not isinstance(fitted.before[0], CountScaler)
 

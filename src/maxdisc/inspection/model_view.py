@@ -13,12 +13,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from maxdisc.classifier import MaxDiscClassifier
-from maxdisc.columns import AnyFamily, Block, Columns, MixedMoments
-from maxdisc.densities import ClassDensities, density_blocks
-from maxdisc.frames import BOOLEAN, WORD
-from maxdisc.matrices import Booleans, Floats, Integers, Matrix, blocks, is_sparse
-from maxdisc.schema import Schema
-from maxdisc.significance import location_of
+from maxdisc.densities.class_densities import ClassDensities, density_blocks
+from maxdisc.families.blocks import AnyFamily, Block, Columns, MixedMoments
+from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, blocks, is_sparse
+from maxdisc.rows.frames import BOOLEAN, WORD
+from maxdisc.rows.schema import Schema
+from maxdisc.significance.table import location_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedModel:
+class ModelView:
     """A classifier, alone or at the end of a pipeline.
 
     Parameters
@@ -61,10 +61,10 @@ class FittedModel:
     >>> from sklearn.feature_extraction.text import CountVectorizer
     >>> from sklearn.pipeline import make_pipeline
     >>> from maxdisc import MaxDiscClassifier
-    >>> from maxdisc.fitted import FittedModel
+    >>> from maxdisc.inspection.model_view import ModelView
     >>> classifier = MaxDiscClassifier(n_features="all", evidence="raw", smoothing=1.0)
     >>> model = make_pipeline(CountVectorizer(), classifier)
-    >>> fitted = FittedModel.of(model.fit(["red sky", "green grass"], ["up", "down"]))
+    >>> fitted = ModelView.of(model.fit(["red sky", "green grass"], ["up", "down"]))
     >>> print(fitted.names)
     ['grass' 'green' 'red' 'sky']
     """
@@ -74,9 +74,9 @@ class FittedModel:
     names: npt.NDArray[np.object_]
 
     @classmethod
-    def of(cls, model: Any, names: npt.ArrayLike | None = None) -> FittedModel:
+    def of(cls, model: Any, names: npt.ArrayLike | None = None) -> ModelView:
         """Take a model apart; ``names`` replace those it knows."""
-        if isinstance(model, FittedModel):
+        if isinstance(model, ModelView):
             return model
         before, classifier = None, model
         if isinstance(model, Pipeline):

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from maxdisc.fitted import FittedModel
-from maxdisc.matrices import Floats, Integers, Matrix
+from maxdisc.inspection.model_view import ModelView
+from maxdisc.numerics.matrices import Floats, Integers, Matrix
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class LogOdds:
     --------
     >>> from sklearn.datasets import load_iris
     >>> from maxdisc import MaxDiscClassifier
-    >>> from maxdisc.odds import log_odds
+    >>> from maxdisc.inspection.odds import log_odds
     >>> iris = load_iris()
     >>> model = MaxDiscClassifier().fit(iris.data, iris.target_names[iris.target])
     >>> evidence = log_odds(model, iris.data[:1], n=2)
@@ -78,7 +78,7 @@ def log_odds(model: Any, X: Any, n: int = 10, first: Any = None, second: Any = N
     LogOdds
         The loudest features first.
     """
-    fitted = FittedModel.of(model)
+    fitted = ModelView.of(model)
     row = fitted.rows(X)
     said = feature_odds(fitted, row, first, second)
     order = np.argsort(-np.abs(said.odds), kind="stable")
@@ -140,7 +140,7 @@ def feature_odds(model: Any, row: Matrix, first: Any = None, second: Any = None)
     --------
     >>> from sklearn.datasets import load_iris
     >>> from maxdisc import MaxDiscClassifier
-    >>> from maxdisc.odds import feature_odds
+    >>> from maxdisc.inspection.odds import feature_odds
     >>> iris = load_iris()
     >>> model = MaxDiscClassifier().fit(iris.data, iris.target)
     >>> said = feature_odds(model, iris.data[:1])
@@ -148,7 +148,7 @@ def feature_odds(model: Any, row: Matrix, first: Any = None, second: Any = None)
     >>> bool(abs(said.prior + said.odds.sum() - (scores[0] - scores[1])) < 1e-9)
     True
     """
-    fitted = FittedModel.of(model)
+    fitted = ModelView.of(model)
     total = fitted.classifier.predict_joint_log_proba(row)
     if len(total) != 1:
         raise ValueError(f"evidence is shown for one row at a time, got {len(total)}.")
@@ -160,7 +160,7 @@ def feature_odds(model: Any, row: Matrix, first: Any = None, second: Any = None)
     return FeatureOdds(int(pair[0]), int(pair[1]), prior, two.columns, parts[0] - parts[1])
 
 
-def _the_two(fitted: FittedModel, total: Any, first: Any, second: Any) -> tuple[int, int]:
+def _the_two(fitted: ModelView, total: Any, first: Any, second: Any) -> tuple[int, int]:
     """Positions of the two classes, which must both be possible."""
     if len(total) < 2:
         raise ValueError("the model knows one class only: there is none to weigh it against.")
@@ -175,7 +175,7 @@ def _the_two(fitted: FittedModel, total: Any, first: Any, second: Any) -> tuple[
     return a, b
 
 
-def _position(fitted: FittedModel, label: Any) -> int:
+def _position(fitted: ModelView, label: Any) -> int:
     found = np.flatnonzero(fitted.classifier.classes_ == label)
     if len(found) == 0:
         raise ValueError(f"{label!r} is not a class of this model.")

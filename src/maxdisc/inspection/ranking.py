@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.divergences import one_vs_rest
-from maxdisc.fitted import FittedModel, Part, location
-from maxdisc.matrices import Booleans, Floats, Integers
-from maxdisc.significance import Significance
-from maxdisc.trust import significance
+from maxdisc.divergences.class_divergences import one_vs_rest
+from maxdisc.fitting.ranking_table import significance
+from maxdisc.inspection.model_view import ModelView, Part, location
+from maxdisc.numerics.matrices import Booleans, Floats, Integers
+from maxdisc.significance.table import Significance
 
 # How many features of each class a table remembers unless told.
 PER_CLASS = 20
@@ -23,9 +23,8 @@ PER_CLASS = 20
 class RankedFeature(NamedTuple):
     """One row of a ranking: a feature, its divergence, the class it sets apart most, and how far to trust it.
 
-    P-value, q-value and stability are NaN where they are not known; see
-    :class:`maxdisc.significance.Significance`. ``by`` is the feature itself, or what of it tells most: the
-    level of a category, as in ``colour = red``, or that it is missing.
+    P-value, q-value and stability are NaN where they are not known. ``by`` is the feature itself, or what of
+    it tells most: the level of a category, as in ``colour = red``, or that it is missing.
     """
 
     feature: str
@@ -63,7 +62,7 @@ class RankingTable:
     --------
     >>> from sklearn.datasets import load_iris
     >>> from maxdisc import MaxDiscClassifier
-    >>> from maxdisc.ranking import ranking_table
+    >>> from maxdisc.inspection.ranking import ranking_table
     >>> iris = load_iris(as_frame=True)
     >>> model = MaxDiscClassifier().fit(iris.data, iris.target_names[iris.target])
     >>> table = ranking_table(model, n=2)
@@ -199,7 +198,7 @@ def ranking_table(
     RankingTable
         Of ``n`` rows, or fewer. Features that the model does not keep follow those it keeps.
     """
-    fitted = FittedModel.of(model, names)
+    fitted = ModelView.of(model, names)
     classifier = fitted.classifier
     if n is not None and n < 1:
         raise ValueError(f"n must be at least 1, got {n!r}.")
@@ -256,7 +255,7 @@ class _Told:
     cell: Integers
 
     @classmethod
-    def of(cls, fitted: FittedModel, parts: list[Part], n_columns: int) -> _Told:
+    def of(cls, fitted: ModelView, parts: list[Part], n_columns: int) -> _Told:
         ends = np.cumsum([0, *(len(block.columns) for block in fitted.blocks)])
         cells = np.concatenate([ends[part.block] + part.cells for part in parts])
         apart = np.hstack([one_vs_rest(part.densities) for part in parts])
@@ -279,13 +278,13 @@ class _Told:
         return out
 
 
-def _apart(fitted: FittedModel, columns: Integers) -> Iterator[tuple[slice, _Told]]:
+def _apart(fitted: ModelView, columns: Integers) -> Iterator[tuple[slice, _Told]]:
     """Some columns at a time: what they say of each class."""
     for some, parts in fitted.densities(columns):
         yield some, _Told.of(fitted, parts, some.stop - some.start)
 
 
-def _first_of_each_class(fitted: FittedModel, size: int, trust: Significance, trusted: Booleans) -> _PerClass:
+def _first_of_each_class(fitted: ModelView, size: int, trust: Significance, trusted: Booleans) -> _PerClass:
     """The first features of every class among all kept ones; memory grows with C times ``size`` only."""
     columns = fitted.classifier.decision_.columns
     columns = columns[trusted[columns]]

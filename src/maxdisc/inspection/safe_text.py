@@ -17,7 +17,7 @@ def visible(text: object) -> str:
 
     Examples
     --------
-    >>> from maxdisc.wording import visible
+    >>> from maxdisc.inspection.safe_text import visible
     >>> visible("some" + chr(0x202E) + "thing" + chr(10) + "more")
     'some�thing more'
     """
@@ -32,7 +32,7 @@ def shortened(text: object, width: int) -> str:
 
     Examples
     --------
-    >>> from maxdisc.wording import shortened
+    >>> from maxdisc.inspection.safe_text import shortened
     >>> shortened("a long description", 8)
     'a long…'
     """
@@ -49,7 +49,7 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
 
     Examples
     --------
-    >>> from maxdisc.wording import counted
+    >>> from maxdisc.inspection.safe_text import counted
     >>> counted(1, "row"), counted(1200, "row"), counted(2, "class", "classes")
     ('1 row', '1,200 rows', '2 classes')
     """
@@ -61,7 +61,7 @@ def listed(words: list[str], last: str = "and") -> str:
 
     Examples
     --------
-    >>> from maxdisc.wording import listed
+    >>> from maxdisc.inspection.safe_text import listed
     >>> listed(["a", "b", "c"])
     'a, b and c'
     """

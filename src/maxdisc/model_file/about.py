@@ -12,7 +12,7 @@ def remembered(about: dict[str, Any] | None) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from maxdisc.remembered import remembered
+    >>> from maxdisc.model_file.about import remembered
     >>> remembered({"rows": "many", "label": "topic", "sources": ["train.csv"], "text": 5})
     {'label': 'topic', 'sources': ['train.csv']}
     """
@@ -24,7 +24,7 @@ def file_names(paths: Iterable[str]) -> list[str]:
 
     Examples
     --------
-    >>> from maxdisc.remembered import file_names
+    >>> from maxdisc.model_file.about import file_names
     >>> file_names(["parts/b.csv", "parts/a.csv"])
     ['a.csv', 'b.csv']
     """

@@ -36,7 +36,7 @@ def atomic_write(path: str | os.PathLike[str], mode: Literal["w", "wb"] = "wb") 
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from maxdisc.writing import atomic_write
+    >>> from maxdisc.model_file.atomic_writes import atomic_write
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "note.txt")
     ...     with atomic_write(path, "w") as file:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import safetensors.numpy
 
-from maxdisc.threads import in_threads
+from maxdisc.numerics.threads import in_threads
 
 #: The newest format that this version reads; a file is written in the oldest that can hold it.
 FORMAT = 3

@@ -7,15 +7,15 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.averaging import AveragedDecision, AveragedEvidence, LinearForm
-from maxdisc.decision import LinearDecision
+from maxdisc.calibration.evidence import Evidence
+from maxdisc.calibration.novelty import Novelty
+from maxdisc.decisions.joint import JointDecision
+from maxdisc.decisions.joint_average import AveragedDecision, AveragedEvidence, LinearForm
+from maxdisc.decisions.linear import LinearDecision
 from maxdisc.discriminative import DiscriminativeMaxEnt
-from maxdisc.divergences import FeatureRanking
-from maxdisc.evidence import Evidence
-from maxdisc.joint import JointDecision
-from maxdisc.moments import ClassMoments
-from maxdisc.novelty import Novelty
-from maxdisc.selection import SelectionPath
+from maxdisc.divergences.class_divergences import FeatureRanking
+from maxdisc.moments.class_moments import ClassMoments
+from maxdisc.selection.fold_models import SelectionPath
 
 Array: TypeAlias = npt.NDArray[Any]
 #: A part of the document.

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from maxdisc.artifact.container import ModelFileError, short
-from maxdisc.artifact.parts import FIELDS, Array, Field
-from maxdisc.artifact.soundness import is_normalised
-from maxdisc.columns import Block, MixedMoments
-from maxdisc.decision import LinearDecision
+from maxdisc.decisions.linear import LinearDecision
+from maxdisc.decisions.mixed import BlockDecision, MixedDecision
 from maxdisc.families import Family
-from maxdisc.frames import EMPTY, WORD, Levels
-from maxdisc.mixed import BlockDecision, MixedDecision
-from maxdisc.moments import ClassMoments
-from maxdisc.schema import Schema, plain_family
+from maxdisc.families.blocks import Block, MixedMoments
+from maxdisc.model_file.container import ModelFileError, short
+from maxdisc.model_file.fields import FIELDS, Array, Field
+from maxdisc.model_file.soundness import is_normalised
+from maxdisc.moments.class_moments import ClassMoments
+from maxdisc.rows.frames import EMPTY, WORD, Levels
+from maxdisc.rows.schema import Schema, plain_family
 
 if TYPE_CHECKING:  # which imports this module
-    from maxdisc.artifact.rebuilding import Shelf
+    from maxdisc.model_file.reading import Shelf
 
 #: More families than this no model has.
 _MOST_FAMILIES = 64

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any
 
-from maxdisc.artifact.container import Container, ModelFileError, write
-from maxdisc.artifact.describing import Describer
-from maxdisc.artifact.rebuilding import (
+from maxdisc.model_file.atomic_writes import atomic_write
+from maxdisc.model_file.container import Container, ModelFileError, write
+from maxdisc.model_file.reading import (
     Shelf,
     Step,
     oldest_format,
@@ -25,8 +25,8 @@ from maxdisc.artifact.rebuilding import (
     soft_of,
     steps_of,
 )
-from maxdisc.artifact.values import decoded
-from maxdisc.writing import atomic_write
+from maxdisc.model_file.values import decoded
+from maxdisc.model_file.writing import Describer
 
 __all__ = ["ModelFileError", "describe", "from_bytes", "load", "save", "to_bytes"]
 
@@ -97,7 +97,7 @@ def to_bytes(model: Any, *, moments: bool = True) -> bytes:
     Examples
     --------
     >>> from maxdisc import MaxDiscClassifier
-    >>> from maxdisc.artifact import from_bytes, to_bytes
+    >>> from maxdisc.model_file.persistence import from_bytes, to_bytes
     >>> model = MaxDiscClassifier(n_features=1, evidence="raw")
     >>> model = model.fit([[1.0, 2.0], [3.0, 2.5]], ["no", "yes"])
     >>> print(from_bytes(to_bytes(model)).predict([[3.0, 2.5]]))
@@ -182,7 +182,7 @@ def from_bytes(content: bytes, name: str = "these bytes") -> Any:
 
     Examples
     --------
-    >>> from maxdisc.artifact import from_bytes
+    >>> from maxdisc.model_file.persistence import from_bytes
     >>> try:
     ...     from_bytes(b"no model")
     ... except ValueError as error:
@@ -230,7 +230,8 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     >>> import tempfile
     >>> from pathlib import Path
     >>> from maxdisc import MaxDiscClassifier
-    >>> from maxdisc.artifact import describe, save
+    >>> from maxdisc import save
+    >>> from maxdisc.model_file.persistence import describe
     >>> model = MaxDiscClassifier(n_features=1, evidence="raw")
     >>> model = model.fit([[1.0, 2.0], [3.0, 2.5]], ["no", "yes"])
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -10,33 +10,33 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from maxdisc.artifact.container import ModelFileError, short
-from maxdisc.artifact.mixed_columns import decision_of, moments_of, schema_of
-from maxdisc.artifact.parts import BESIDE, FIELDS, Array, Field, Node
-from maxdisc.artifact.soundness import is_normalised, require_sound
-from maxdisc.artifact.values import (
+from maxdisc.calibration.evidence import Evidence
+from maxdisc.calibration.novelty import Novelty
+from maxdisc.classifier import MaxDiscClassifier
+from maxdisc.decisions.joint import Joint, JointDecision
+from maxdisc.decisions.joint_average import AveragedDecision, AveragedEvidence, LinearForm
+from maxdisc.decisions.linear import LinearDecision
+from maxdisc.decisions.mixed import MixedDecision
+from maxdisc.discriminative import DiscriminativeMaxEnt
+from maxdisc.divergences.class_divergences import Divergence, FeatureRanking
+from maxdisc.families import Family
+from maxdisc.fitting.fitted_model import FittedModel
+from maxdisc.model_file.container import ModelFileError, short
+from maxdisc.model_file.fields import BESIDE, FIELDS, Array, Field, Node
+from maxdisc.model_file.mixed_columns import decision_of, moments_of, schema_of
+from maxdisc.model_file.soundness import is_normalised, require_sound
+from maxdisc.model_file.values import (
     decoded,
     decoded_strings,
     format_of,
     labels_of_numbers,
     labels_of_words,
 )
-from maxdisc.averaging import AveragedDecision, AveragedEvidence, LinearForm
-from maxdisc.classifier import MaxDiscClassifier
-from maxdisc.decision import LinearDecision
-from maxdisc.discriminative import DiscriminativeMaxEnt
-from maxdisc.divergences import Divergence, FeatureRanking
-from maxdisc.evidence import Evidence
-from maxdisc.families import Family
-from maxdisc.joint import Joint, JointDecision
-from maxdisc.learnt import Learnt
-from maxdisc.mixed import MixedDecision
-from maxdisc.moments import ClassMoments
-from maxdisc.novelty import Novelty
-from maxdisc.scaling import SCALES, CountScaler
-from maxdisc.selection import Choice, SelectionPath
-from maxdisc.smoothing import Smoothing
-from maxdisc.text import TermFrequencyVectorizer
+from maxdisc.moments.class_moments import ClassMoments
+from maxdisc.moments.smoothing import Smoothing
+from maxdisc.selection.fold_models import Choice, SelectionPath
+from maxdisc.words.scaling import SCALES, CountScaler
+from maxdisc.words.vectorizer import TermFrequencyVectorizer
 
 Value = TypeVar("Value")
 
@@ -260,7 +260,7 @@ class Shelf:
         model.mean_length_, model.n_features_in_ = mean_length, n_features
         return model
 
-    def _classifier(self, fitted: Node) -> Learnt:
+    def _classifier(self, fitted: Node) -> FittedModel:
         # It is only asked whether the value is one, so an abstract class will do.
         family = self.known(fitted["family"], Family, "family")  # type: ignore[type-abstract]  # any subclass will do
         smoothing = self.known(fitted["smoothing"], Smoothing, "smoothing")
@@ -292,7 +292,7 @@ class Shelf:
         require_sound(ranking, decision, class_prior, prior, path, moments)
         choice, made = Choice(smoothing, self.lengths["K"], path, stability), (ranking, decision)
         given = (family, classes, class_prior, prior, divergence, choice, self.lengths["D"], moments)
-        return Learnt(*given, made, joint, evidence, unknown)
+        return FittedModel(*given, made, joint, evidence, unknown)
 
     def _novelty(self, there: Any) -> Novelty:
         if there is not True:
@@ -323,7 +323,7 @@ class Shelf:
             raise ModelFileError("the densities of its unknown classes are none.")
         return unknown
 
-    def _mixed(self, fitted: Node) -> Learnt:
+    def _mixed(self, fitted: Node) -> FittedModel:
         smoothing = self.known(fitted["smoothing"], Smoothing, "smoothing")
         divergence, classes = self._divergence(fitted["divergence"]), self.labels(fitted["labels"])
         ranking = self.value(FeatureRanking, "ranking")
@@ -349,7 +349,7 @@ class Shelf:
         require_sound(ranking, decision, class_prior, prior, path, moments)
         choice, made = Choice(smoothing, self.lengths["K"], path, stability), (ranking, decision)
         given = (schema.columns, classes, class_prior, prior, divergence, choice, self.lengths["D"], moments)
-        return Learnt(*given, made, evidence=evidence, made_unknown=unknown, schema=schema)
+        return FittedModel(*given, made, evidence=evidence, made_unknown=unknown, schema=schema)
 
     def squares(self, name: str) -> float | None:
         """The sum of the squared weights of the rows, where a file has it."""

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from maxdisc.artifact.container import ModelFileError
-from maxdisc.artifact.parts import Array
-from maxdisc.averaging import AveragedDecision
-from maxdisc.columns import AnyMoments
-from maxdisc.decision import LinearDecision
-from maxdisc.divergences import FeatureRanking
-from maxdisc.joint import JointDecision
-from maxdisc.matrices import blocks
-from maxdisc.mixed import MixedDecision
-from maxdisc.moments import ClassMoments
-from maxdisc.selection import SelectionPath
-from maxdisc.threads import in_threads
+from maxdisc.decisions.joint import JointDecision
+from maxdisc.decisions.joint_average import AveragedDecision
+from maxdisc.decisions.linear import LinearDecision
+from maxdisc.decisions.mixed import MixedDecision
+from maxdisc.divergences.class_divergences import FeatureRanking
+from maxdisc.families.blocks import AnyMoments
+from maxdisc.model_file.container import ModelFileError
+from maxdisc.model_file.fields import Array
+from maxdisc.moments.class_moments import ClassMoments
+from maxdisc.numerics.matrices import blocks
+from maxdisc.numerics.threads import in_threads
+from maxdisc.selection.fold_models import SelectionPath
 
 
 def require_sound(

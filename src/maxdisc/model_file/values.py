@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.artifact.container import ModelFileError, short
-from maxdisc.divergences import DIVERGENCES
+from maxdisc.decisions.joint import Joint
+from maxdisc.divergences.class_divergences import DIVERGENCES
 from maxdisc.families import FAMILIES, Categorical, Family, NumericFamily
-from maxdisc.functions import FUNCTIONS, spelled
-from maxdisc.joint import Joint
-from maxdisc.smoothing import Smoothing
-from maxdisc.support import Support
+from maxdisc.families.functions import FUNCTIONS, spelled
+from maxdisc.families.support import Support
+from maxdisc.model_file.container import ModelFileError, short
+from maxdisc.moments.smoothing import Smoothing
 
 # Arrays of str_ give every label the room of the longest: beyond this many characters labels are objects, so
 # that no file asks for much more memory than it has bytes.

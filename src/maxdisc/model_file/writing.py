@@ -11,22 +11,22 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from maxdisc.artifact.container import ModelFileError
-from maxdisc.artifact.mixed_columns import put_blocks, put_schema
-from maxdisc.artifact.parts import BESIDE, FIELDS, Array, Node
-from maxdisc.artifact.values import encoded, encoded_strings, label_type
-from maxdisc.averaging import AveragedDecision
+from maxdisc.calibration.evidence import Evidence
+from maxdisc.calibration.novelty import Novelty
 from maxdisc.classifier import MaxDiscClassifier
-from maxdisc.columns import MixedMoments
+from maxdisc.decisions.joint_average import AveragedDecision
+from maxdisc.decisions.mixed import MixedDecision
 from maxdisc.discriminative import DiscriminativeMaxEnt
-from maxdisc.divergences import FeatureRanking
-from maxdisc.evidence import Evidence
-from maxdisc.mixed import MixedDecision
-from maxdisc.moments import ClassMoments
-from maxdisc.novelty import Novelty
-from maxdisc.scaling import CountScaler
+from maxdisc.divergences.class_divergences import FeatureRanking
+from maxdisc.families.blocks import MixedMoments
+from maxdisc.model_file.container import ModelFileError
+from maxdisc.model_file.fields import BESIDE, FIELDS, Array, Node
+from maxdisc.model_file.mixed_columns import put_blocks, put_schema
+from maxdisc.model_file.values import encoded, encoded_strings, label_type
+from maxdisc.moments.class_moments import ClassMoments
 from maxdisc.search import MaxDiscSearchCV
-from maxdisc.text import TermFrequencyVectorizer
+from maxdisc.words.scaling import CountScaler
+from maxdisc.words.vectorizer import TermFrequencyVectorizer
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from typing import Protocol, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.matrices import Floats, Integers
+from maxdisc.numerics.matrices import Floats, Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class ClassMoments:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.counting import class_moments
+    >>> from maxdisc.moments.counting import class_moments
     >>> X = np.array([[1.0, 0.0], [3.0, 4.0], [5.0, 6.0]])
     >>> m = class_moments(lambda x: (x,), X, np.array([0, 1, 1]), 2)
     >>> m.sums[0]

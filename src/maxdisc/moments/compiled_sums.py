@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from maxdisc.kernels.compiling import inlined, kernel
-from maxdisc.kernels.prefetching import LINE, prefetch
+from maxdisc.numerics.compiled_prefetching import LINE, prefetch
+from maxdisc.numerics.compiling import inlined, kernel
 
 #: The rows of a group lie apart; one is asked for while those before it are added.
 AHEAD = np.uint64(2)

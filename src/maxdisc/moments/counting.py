@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from maxdisc.matrices import Floats, Integers, Matrix, blocks, canonical, is_sparse, with_data
-from maxdisc.moments import ClassMoments, merged, ratio
-from maxdisc.switches import batch_size, is_compiled
-from maxdisc.threads import in_threads, n_threads
+from maxdisc.moments.class_moments import ClassMoments, merged, ratio
+from maxdisc.numerics.matrices import Floats, Integers, Matrix, blocks, canonical, is_sparse, with_data
+from maxdisc.numerics.switches import batch_size, is_compiled
+from maxdisc.numerics.threads import in_threads, n_threads
 
 #: Sums are compiled from this many stored cells, or values of a dense table, on.
 MANY_CELLS, MANY_VALUES = 2**20, 2**22
@@ -96,7 +96,7 @@ def class_moments(
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.counting import class_moments
+    >>> from maxdisc.moments.counting import class_moments
     >>> soft = np.array([[0.5, 0.5], [0.0, 1.0]])
     >>> class_moments(lambda x: (x,), np.array([[2.0], [4.0]]), soft, 2).sums[0]
     array([[1.],
@@ -179,7 +179,7 @@ def _compiled_sums(
     planes: Sequence[Matrix], X: Matrix, members: Membership, n_classes: int
 ) -> tuple[Floats, Floats, Floats | None]:
     """Sums of all planes, and the weight of the cells of each fold that are not zero, and their squares."""
-    from maxdisc.kernels.sums import group_spreads, group_sums
+    from maxdisc.moments.compiled_sums import group_spreads, group_sums
 
     sums = np.zeros((len(planes), members.n_groups, X.shape[1]))
     nonzero, squared = np.zeros((2, members.n_groups // n_classes, X.shape[1]))
@@ -203,7 +203,7 @@ def _sparse_powers(statistics: Statistics, X: Matrix, members: Membership) -> tu
     """Sums of the powers of the values; about their means, with these means, where they cancel."""
     n_powers = _how_many(statistics)
     if n_powers == 2 and X.dtype in (np.float32, np.float64) and are_worth_compiling(X):
-        from maxdisc.kernels.sums import group_powers
+        from maxdisc.moments.compiled_sums import group_powers
 
         sums = np.empty((2, members.n_groups, X.shape[1]))
         starts, ranges = _shared_out(X, members)
@@ -376,7 +376,7 @@ def _is_worth_tiles(X: Matrix) -> bool:
 
 def _centred_in_tiles(X: Matrix, members: Membership) -> tuple[Floats, Floats, Floats | None]:
     """What :func:`_centred_sums` does for two powers, compiled, in threads over tiles of columns."""
-    from maxdisc.kernels.sums import COLUMNS_AT_A_TIME, centred_sums
+    from maxdisc.moments.compiled_sums import COLUMNS_AT_A_TIME, centred_sums
 
     shape = (members.n_groups, X.shape[1])
     sums, origin, cells = np.zeros((2, *shape)), np.zeros(shape), np.zeros(shape)

@@ -14,9 +14,9 @@ from operator import add
 import numpy as np
 import scipy.sparse as sp
 
-from maxdisc.counting import Membership
-from maxdisc.matrices import Floats, Integers, Matrix, blocks, is_sparse
-from maxdisc.moments import ClassMoments, ratio
+from maxdisc.moments.class_moments import ClassMoments, ratio
+from maxdisc.moments.counting import Membership
+from maxdisc.numerics.matrices import Floats, Integers, Matrix, blocks, is_sparse
 
 # A sparse column is summed about 0 unless less than this share of its squares is scatter within classes.
 CANCELLING = 1e-4

@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from maxdisc.matrices import Floats
-from maxdisc.moments import ClassMoments
+from maxdisc.moments.class_moments import ClassMoments
+from maxdisc.numerics.matrices import Floats
 
 # "No smoothing" is the limit of ever less of it: densities stay finite, and models that have an
 # unsmoothed answer agree with it to far more digits than data have. In shares of the total weight.
@@ -35,7 +35,7 @@ class Smoothing:
 
     Examples
     --------
-    >>> from maxdisc.smoothing import Smoothing
+    >>> from maxdisc import Smoothing
     >>> Smoothing(1.0)
     Smoothing(amount=1.0, target='own')
     """

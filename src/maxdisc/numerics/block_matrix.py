@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from maxdisc.matrices import Matrix, is_sparse
+from maxdisc.numerics.matrices import Matrix, is_sparse
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ class Table:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.tables import Table
+    >>> from maxdisc.numerics.block_matrix import Table
     >>> table = Table([np.ones((3, 2)), np.zeros((3, 1))], 3)
     >>> table[1:].shape
     (2, 3)
@@ -55,7 +55,7 @@ def stacked(parts: Sequence[Matrix]) -> Matrix:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.tables import stacked
+    >>> from maxdisc.numerics.block_matrix import stacked
     >>> stacked([np.zeros((2, 3)), np.ones((1, 3))]).shape
     (3, 3)
     """

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from maxdisc.kernels.compiling import contracted, inlined
+from maxdisc.numerics.compiling import contracted, inlined
 
 
 @inlined

@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from maxdisc.kernels.compiling import inlined
+from maxdisc.numerics.compiling import inlined
 
 #: How many numbers of eight bytes processors fetch at once.
 LINE = 8

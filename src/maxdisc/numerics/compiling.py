@@ -16,7 +16,8 @@ import numba
 config: Any = numba.config
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-SOURCES = Path(__file__).parent
+#: The package; kernels are in its files called ``compiled_*.py``.
+SOURCES = Path(__file__).parent.parent
 #: Machine code of this many earlier versions is kept.
 KEPT = 3
 
@@ -65,7 +66,7 @@ def cache_folder() -> Path | None:
     It is made in ``NUMBA_CACHE_DIR`` if that is set, else beside the sources, else in the user's cache.
     """
     digest = sha256()
-    for path in sorted(SOURCES.glob("*.py")):
+    for path in [Path(__file__), *sorted(SOURCES.rglob("compiled_*.py"))]:
         digest.update(path.read_bytes())
     name = f"maxdisc-{numba.__version__}-{digest.hexdigest()[:16]}"
     user = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from maxdisc.switches import batch_size
+from maxdisc.numerics.switches import batch_size
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.intp]
@@ -31,7 +31,7 @@ def blocks(length: int, width: int, cells: int = BLOCK_CELLS) -> Iterator[slice]
 
     Examples
     --------
-    >>> from maxdisc.matrices import blocks
+    >>> from maxdisc.numerics.matrices import blocks
     >>> list(blocks(5, 10, cells=20))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
@@ -47,7 +47,7 @@ def on_lines(n_rows: int, n_columns: int) -> Floats:
 
     Examples
     --------
-    >>> from maxdisc.matrices import on_lines
+    >>> from maxdisc.numerics.matrices import on_lines
     >>> table = on_lines(3, 5)
     >>> table.shape, table.ctypes.data % 64
     ((3, 5), 0)
@@ -64,7 +64,7 @@ def canonical(X: Matrix) -> Matrix:
     Examples
     --------
     >>> import scipy.sparse as sp
-    >>> from maxdisc.matrices import canonical
+    >>> from maxdisc.numerics.matrices import canonical
     >>> twice = sp.coo_array(([1.0, 2.0], ([0, 0], [1, 1])), shape=(1, 2))
     >>> canonical(twice).data
     array([3.])
@@ -85,7 +85,7 @@ def log_sum_exp(x: Floats) -> Floats:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.matrices import log_sum_exp
+    >>> from maxdisc.numerics.matrices import log_sum_exp
     >>> log_sum_exp(np.log([[1.0, 2.0], [1e300, 1e300]])).round(3)
     array([  1.099, 691.469])
     """
@@ -122,7 +122,7 @@ def row_totals(X: Matrix, terms: Floats) -> Floats:
     --------
     >>> import numpy as np
     >>> import scipy.sparse as sp
-    >>> from maxdisc.matrices import row_totals
+    >>> from maxdisc.numerics.matrices import row_totals
     >>> X = sp.csr_array(np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 0.0], [0.0, 4.0, 0.0]]))
     >>> row_totals(X, X.data)
     array([3., 0., 4.])

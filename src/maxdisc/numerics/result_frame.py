@@ -19,7 +19,7 @@ class Frame(dict[str, npt.NDArray[Any]]):
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.plain_frame import Frame
+    >>> from maxdisc.numerics.result_frame import Frame
     >>> frame = Frame(feature=np.array(["a", "b"]), p=np.array([0.01, 0.5]))
     >>> frame
     feature     p

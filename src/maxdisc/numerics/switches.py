@@ -6,12 +6,13 @@ Tests set them by :func:`maxdisc.testing.taking` and :func:`maxdisc.testing.batc
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from typing import Literal, get_args
-
-from maxdisc import kernels
 
 Way = Literal["by size", "compiled", "plain"]
 
@@ -31,12 +32,33 @@ def is_compiled(size: int, least: int) -> bool:
 
     Examples
     --------
-    >>> from maxdisc.switches import is_compiled
+    >>> from maxdisc.numerics.switches import is_compiled
     >>> is_compiled(10, least=1000)
     False
     """
     wanted = size >= least if _now.way == "by size" else _now.way == "compiled"
-    return wanted and kernels.works()
+    return wanted and works()
+
+
+@cache
+def works() -> bool:
+    """Whether kernels can be compiled; where numba is missing or broken this is said once.
+
+    Asked only where the data are large enough for them: importing numba takes time. Slower code then does the
+    same.
+    """
+    try:
+        import_module("numba")
+    except Exception as error:  # whatever a broken installation raises
+        reason = " ".join(str(error).split()) or type(error).__name__
+        warnings.warn(
+            f"numba cannot be used ({reason}), so slower code does the same: install numba again to get the "
+            "compiled one.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+        return False
+    return True
 
 
 def batch_size(usual: int, unit: int = 1) -> int:
@@ -44,7 +66,7 @@ def batch_size(usual: int, unit: int = 1) -> int:
 
     Examples
     --------
-    >>> from maxdisc.switches import batch_size
+    >>> from maxdisc.numerics.switches import batch_size
     >>> batch_size(2**20)
     1048576
     """
@@ -67,7 +89,7 @@ def taking(way: Way) -> Iterator[None]:
 
     Examples
     --------
-    >>> from maxdisc.switches import is_compiled
+    >>> from maxdisc.numerics.switches import is_compiled
     >>> from maxdisc.testing import taking
     >>> with taking("plain"):
     ...     is_compiled(10**9, least=1)
@@ -98,7 +120,7 @@ def batches_of(items: int) -> Iterator[None]:
 
     Examples
     --------
-    >>> from maxdisc.matrices import blocks
+    >>> from maxdisc.numerics.matrices import blocks
     >>> from maxdisc.testing import batches_of
     >>> with batches_of(2):
     ...     list(blocks(5, width=10))

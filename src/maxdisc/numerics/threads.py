@@ -26,7 +26,7 @@ def limited_threads(n_jobs: int | None) -> Iterator[None]:
 
     Examples
     --------
-    >>> from maxdisc.threads import limited_threads, n_threads
+    >>> from maxdisc.numerics.threads import limited_threads, n_threads
     >>> with limited_threads(1):
     ...     print(n_threads())
     1
@@ -76,7 +76,7 @@ def in_threads(
 
     Examples
     --------
-    >>> from maxdisc.threads import in_threads
+    >>> from maxdisc.numerics.threads import in_threads
     >>> in_threads(len, ["a", "bb", ""])
     [1, 2, 0]
     """
@@ -112,7 +112,7 @@ def in_turn(tasks: Sequence[Callable[[int], Work[Result]]], most: int) -> list[R
 
     Examples
     --------
-    >>> from maxdisc.threads import Work, in_turn
+    >>> from maxdisc.numerics.threads import Work, in_turn
     >>> in_turn([lambda seat: Work([lambda: 1, lambda: 2], sum), lambda seat: Work([], len)], most=1)
     [3, 0]
     """

@@ -6,7 +6,7 @@ import sys
 import warnings
 from pathlib import Path
 
-_HERE = str(Path(__file__).parent)
+_HERE = str(Path(__file__).parents[1])
 
 
 def notice(message: str, category: type[Warning] = UserWarning) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from maxdisc.wording import shortened
+from maxdisc.inspection.safe_text import shortened
 
 #: Five of Okabe and Ito's colours that are legible on white and told apart by the colour-blind too.
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#444444")

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from maxdisc.curves import MOST_CLASSES, DensityCurves, density_curves
-from maxdisc.fitted import FittedModel
+from maxdisc.inspection.curves import MOST_CLASSES, DensityCurves, density_curves
+from maxdisc.inspection.model_view import ModelView
+from maxdisc.inspection.safe_text import counted
 from maxdisc.plots.canvas import FAINT, PALETTE, STROKES, drawing_axes, literal
-from maxdisc.wording import counted
 
 # Stems up to so many points, steps beyond.
 _STEMS = 16
@@ -132,7 +132,7 @@ class DensityDisplay:
         **kwargs
             For the lines or bars.
         """
-        (curves,) = density_curves(model, [_column(FittedModel.of(model), feature)], max_classes)
+        (curves,) = density_curves(model, [_column(ModelView.of(model), feature)], max_classes)
         return cls.from_curves(curves).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
@@ -255,7 +255,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _column(fitted: FittedModel, feature: Any) -> int:
+def _column(fitted: ModelView, feature: Any) -> int:
     if isinstance(feature, str):
         found = np.flatnonzero(fitted.names == feature)
         if len(found) == 0:

@@ -8,9 +8,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.odds import LogOdds, log_odds
+from maxdisc.inspection.odds import LogOdds, log_odds
+from maxdisc.inspection.safe_text import counted
 from maxdisc.plots.canvas import FAINT, PALETTE, drawing_axes, literal
-from maxdisc.wording import counted
 
 
 class EvidenceDisplay:

@@ -70,7 +70,7 @@ def inline_svg(draw: Callable[[Any], Any], label: str, key: str, height: float =
     Examples
     --------
     >>> from maxdisc.plots import RankingDisplay
-    >>> from maxdisc.plots.inline import inline_svg
+    >>> from maxdisc.plots.inline_svg import inline_svg
     >>> inline_svg(RankingDisplay(["a", "b"], [2.0, 1.0]).plot, "two bars", "ranking")[:52]
     '<svg viewBox="0 0 360 215" role="img" aria-label="tw'
     """

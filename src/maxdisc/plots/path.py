@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from maxdisc.fitted import FittedModel
+from maxdisc.inspection.model_view import ModelView
 from maxdisc.plots.canvas import FAINT, PALETTE, drawing_axes
 
 # More folds than this are a haze.
@@ -79,7 +79,7 @@ class PathDisplay:
         **kwargs
             For the line of the mean.
         """
-        classifier = FittedModel.of(model).classifier
+        classifier = ModelView.of(model).classifier
         path = classifier.path_
         if path is None:
             raise ValueError(

@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from maxdisc.inspection.ranking import ranking_table
 from maxdisc.plots.canvas import PALETTE, drawing_axes, literal
-from maxdisc.ranking import ranking_table
 
 
 class RankingDisplay:

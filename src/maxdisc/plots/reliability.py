@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.measures import reliability_bins
+from maxdisc.inspection.measures import reliability_bins
 from maxdisc.plots.canvas import FAINT, PALETTE, drawing_axes
 
 

@@ -11,13 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import _safe_indexing
 
-from maxdisc.curves import density_curves
-from maxdisc.fitted import FittedModel
-from maxdisc.frames import is_frame
-from maxdisc.matrices import Booleans, Floats, Integers, Matrix
-from maxdisc.measures import class_scores, confusion_counts, reliability_bins, wilson_interval
-from maxdisc.odds import log_odds
-from maxdisc.ranking import RankingTable, ranking_table
+from maxdisc.inspection.curves import density_curves
+from maxdisc.inspection.measures import class_scores, confusion_counts, reliability_bins, wilson_interval
+from maxdisc.inspection.model_view import ModelView
+from maxdisc.inspection.odds import log_odds
+from maxdisc.inspection.ranking import RankingTable, ranking_table
+from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix
 from maxdisc.report.record import (
     ClassResult,
     Confusion,
@@ -35,6 +34,7 @@ from maxdisc.report.record import (
 )
 from maxdisc.report.settings import settings_of, versions
 from maxdisc.report.summary import notes_of, summary_of
+from maxdisc.rows.frames import is_frame
 
 # How much is shown: enough to judge by, little enough to read.
 TOP_FEATURES = 20
@@ -82,7 +82,7 @@ def evaluate(
     >>> report.scores.right, report.data.rows
     (72, 75)
     """
-    fitted = FittedModel.of(model)
+    fitted = ModelView.of(model)
     judged = _Judged.of(fitted, X, y)
     table = ranking_table(fitted, n=min(TOP_FEATURES, fitted.classifier.n_selected_))
     parts: dict[str, Any] = {
@@ -119,7 +119,7 @@ class _Judged:
     log_proba: Floats
 
     @classmethod
-    def of(cls, fitted: FittedModel, X: Any, y: Any) -> _Judged:
+    def of(cls, fitted: ModelView, X: Any, y: Any) -> _Judged:
         truth, unknown = _coded(fitted.classifier.classes_, y)
         rows = fitted.rows(X)
         if rows.shape[0] != len(truth):
@@ -163,7 +163,7 @@ def _is_missing(label: Any) -> bool:
         return True  # pandas.NA is neither equal nor unequal to itself
 
 
-def _data(fitted: FittedModel, judged: _Judged) -> Data:
+def _data(fitted: ModelView, judged: _Judged) -> Data:
     rows = np.bincount(judged.truth, minlength=len(judged.labels))
     n_classes = len(fitted.classes)
     return Data(
@@ -180,7 +180,7 @@ def _data(fitted: FittedModel, judged: _Judged) -> Data:
     )
 
 
-def _scores(fitted: FittedModel, judged: _Judged) -> Scores:
+def _scores(fitted: ModelView, judged: _Judged) -> Scores:
     right, rows = int(judged.right.sum()), len(judged.truth)
     known = np.flatnonzero(judged.truth < len(fitted.classes))
     f1 = class_scores(judged.counts())[2]
@@ -202,7 +202,7 @@ def _scores(fitted: FittedModel, judged: _Judged) -> Scores:
     )
 
 
-def _class_results(fitted: FittedModel, judged: _Judged, table: RankingTable) -> list[ClassResult]:
+def _class_results(fitted: ModelView, judged: _Judged, table: RankingTable) -> list[ClassResult]:
     counts = judged.counts()
     scores = np.transpose(class_scores(counts))
     truth, predicted = counts.sum(axis=1).tolist(), counts.sum(axis=0).tolist()
@@ -216,7 +216,7 @@ def _class_results(fitted: FittedModel, judged: _Judged, table: RankingTable) ->
     return out
 
 
-def _path(fitted: FittedModel) -> Path | None:
+def _path(fitted: ModelView) -> Path | None:
     path = fitted.classifier.path_
     if path is None:
         return None
@@ -230,7 +230,7 @@ def _path(fitted: FittedModel) -> Path | None:
     )
 
 
-def _features(fitted: FittedModel, table: RankingTable) -> list[Feature]:
+def _features(fitted: ModelView, table: RankingTable) -> list[Feature]:
     drawn = density_curves(fitted, table.columns[:DRAWN_FEATURES])
     curves: list[Curves | None] = [
         Curves(
@@ -269,7 +269,7 @@ def _brief(values: Floats) -> list[float]:
     return [float(f"{value:.5g}") for value in values.tolist()]
 
 
-def _confusion(fitted: FittedModel, judged: _Judged) -> Confusion:
+def _confusion(fitted: ModelView, judged: _Judged) -> Confusion:
     counts = judged.counts()[:, : len(fitted.classes)]
     wrong = counts.copy()
     np.fill_diagonal(wrong, 0)
@@ -289,7 +289,7 @@ def _reliability(judged: _Judged) -> Reliability:
     return Reliability(confidence.tolist(), accuracy.tolist(), rows.tolist())
 
 
-def _mistakes(fitted: FittedModel, judged: _Judged) -> list[Mistake]:
+def _mistakes(fitted: ModelView, judged: _Judged) -> list[Mistake]:
     """The surest first; of those that are equally sure, the ones that hold the truth least likely."""
     wrong = np.flatnonzero(~judged.right)
     known = judged.truth[wrong] < len(fitted.classes)
@@ -299,7 +299,7 @@ def _mistakes(fitted: FittedModel, judged: _Judged) -> list[Mistake]:
     return [_mistake(fitted, judged, int(row)) for row in wrong[order]]
 
 
-def _mistake(fitted: FittedModel, judged: _Judged, row: int) -> Mistake:
+def _mistake(fitted: ModelView, judged: _Judged, row: int) -> Mistake:
     document = _safe_indexing(judged.raw, row) if _are_documents(judged.raw) else None
     return Mistake(
         row=row,
@@ -311,7 +311,7 @@ def _mistake(fitted: FittedModel, judged: _Judged, row: int) -> Mistake:
     )
 
 
-def _evidence(fitted: FittedModel, judged: _Judged, row: int) -> Weighed | None:
+def _evidence(fitted: ModelView, judged: _Judged, row: int) -> Weighed | None:
     """Against the truth; where the model does not know it, or held it impossible, against the next best."""
     scores = judged.log_proba[row].copy()
     scores[judged.predicted[row]] = -np.inf
@@ -320,7 +320,7 @@ def _evidence(fitted: FittedModel, judged: _Judged, row: int) -> Weighed | None:
     if not np.isfinite(scores[against]):
         return None
     classifier = fitted.classifier
-    alone = FittedModel(classifier, None, fitted.names)
+    alone = ModelView(classifier, None, fitted.names)
     odds = log_odds(
         alone, _safe_indexing(judged.rows, [row]), EVIDENCE, second=classifier.classes_[int(against)]
     )

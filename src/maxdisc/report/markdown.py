@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from maxdisc.inspection.safe_text import shortened, visible
 from maxdisc.report.record import Mistake, Report
 from maxdisc.report.summary import percent
 from maxdisc.report.tables import (
@@ -18,7 +19,6 @@ from maxdisc.report.tables import (
     signed,
     trust_cells,
 )
-from maxdisc.wording import shortened, visible
 
 _LABEL = 40
 _EXCERPT = 320

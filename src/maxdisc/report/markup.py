@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from maxdisc.wording import visible
+from maxdisc.inspection.safe_text import visible
 
 #: Elements that have no end tag.
 _VOID = frozenset({"br", "col", "hr", "meta", "wbr"})

@@ -9,8 +9,9 @@ from string import Template
 
 import numpy as np
 
+from maxdisc.inspection.safe_text import counted, shortened
 from maxdisc.plots import DensityDisplay, PathDisplay, ReliabilityDisplay
-from maxdisc.plots.inline import inline_svg
+from maxdisc.plots.inline_svg import inline_svg
 from maxdisc.report.markup import Markup, element, joined, user_text
 from maxdisc.report.record import ClassResult, Curves, Feature, Mistake, Report, Weighed
 from maxdisc.report.summary import percent
@@ -25,7 +26,6 @@ from maxdisc.report.tables import (
     signed,
     trust_cells,
 )
-from maxdisc.wording import counted, shortened
 
 _LABEL = 40
 _JOINTS = re.compile(r"(?<=[._/:\-])(?=\w)")

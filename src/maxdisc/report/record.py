@@ -87,7 +87,7 @@ class Path:
 
 @dataclass(frozen=True)
 class Curves:
-    """The densities of one feature, as drawn; see :class:`maxdisc.curves.DensityCurves`."""
+    """The densities of one feature, as drawn; see :class:`maxdisc.inspection.curves.DensityCurves`."""
 
     kind: Literal["density", "lattice", "bars"]
     classes: list[str]
@@ -146,7 +146,7 @@ class Reliability:
 
 @dataclass(frozen=True)
 class Weighed:
-    """Log-odds of the predicted class against another; see :class:`maxdisc.odds.LogOdds`."""
+    """Log-odds of the predicted class against another; see :class:`maxdisc.inspection.odds.LogOdds`."""
 
     against: str
     total: float

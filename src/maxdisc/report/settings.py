@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from maxdisc.evidence import Evidence
-from maxdisc.fitted import FittedModel
+from maxdisc.calibration.evidence import Evidence
+from maxdisc.inspection.model_view import ModelView
 
 _LONGEST = 120
 
 
-def settings_of(fitted: FittedModel) -> dict[str, str]:
+def settings_of(fitted: ModelView) -> dict[str, str]:
     """What was chosen, and the parameters of every step."""
     classifier = fitted.classifier
     settings = {

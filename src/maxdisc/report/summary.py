@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from maxdisc.averaging import AveragedEvidence
-from maxdisc.fitted import FittedModel
+from maxdisc.decisions.joint_average import AveragedEvidence
+from maxdisc.inspection.model_view import ModelView
+from maxdisc.inspection.safe_text import counted, listed, shortened
 from maxdisc.report.record import ClassResult, Confusion, Data, Feature, Path, Reliability, Scores
-from maxdisc.wording import counted, listed, shortened
 
 _NAME = 40
 
 
 def summary_of(
-    fitted: FittedModel,
+    fitted: ModelView,
     data: Data,
     scores: Scores,
     classes: list[ClassResult],
@@ -106,7 +106,7 @@ def _against_the_majority(scores: Scores) -> str:
     return f"{answer}: the model is no better than that."
 
 
-def _kept(fitted: FittedModel, data: Data, path: Path | None) -> str:
+def _kept(fitted: ModelView, data: Data, path: Path | None) -> str:
     whole = data.kept == data.features
     kept = (
         f"It uses all {counted(data.features, 'feature')}"

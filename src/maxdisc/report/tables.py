@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from maxdisc.inspection.safe_text import counted, shortened
 from maxdisc.report.record import ClassResult, Feature, Report, Weighed
 from maxdisc.report.settings import of_families, told
 from maxdisc.report.summary import percent
-from maxdisc.wording import counted, shortened
 
 #: Less of a feature than elsewhere; nothing to count.
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from maxdisc.families import Bernoulli, Categorical, Family, find_family
-from maxdisc.family_choice import chosen_families, families_of_types
-from maxdisc.frames import BOOLEAN, NUMBER, WORD, Cells, Kinds, is_frame
-from maxdisc.matrices import Booleans, Floats, Integers, column_name, is_sparse
-from maxdisc.schema import Schema, require_finite, require_some_cells
-from maxdisc.table_totals import TableTotals
+from maxdisc.numerics.matrices import Booleans, Floats, Integers, column_name, is_sparse
+from maxdisc.rows.family_choice import chosen_families, families_of_types
+from maxdisc.rows.frames import BOOLEAN, NUMBER, WORD, Cells, Kinds, is_frame
+from maxdisc.rows.schema import Schema, require_finite, require_some_cells
+from maxdisc.rows.table_totals import TableTotals
 
 
 def is_categorical(family: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Hashes of the rows of a CSR matrix: the same as :func:`maxdisc.rows.row_hashes`, in one pass."""
+"""Hashes of the rows of a CSR matrix: those of ``row_sources.row_hashes``, in one pass."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from maxdisc.kernels.compiling import inlined, kernel
+from maxdisc.numerics.compiling import inlined, kernel
 
 
 @inlined

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from maxdisc.columns import Block
-from maxdisc.counting import class_moments
-from maxdisc.decision import LinearDecision
-from maxdisc.densities import class_prior
+from maxdisc.decisions.linear import LinearDecision
+from maxdisc.densities.class_densities import class_prior
 from maxdisc.families import FAMILIES, Bernoulli, Categorical, Family
-from maxdisc.frames import BOOLEAN, EMPTY, NUMBER, Cells, Levels
-from maxdisc.matrices import Booleans, Floats, Integers, blocks
-from maxdisc.moments import ClassMoments, added
+from maxdisc.families.blocks import Block
+from maxdisc.moments.class_moments import ClassMoments, added
+from maxdisc.moments.counting import class_moments
+from maxdisc.numerics.matrices import Booleans, Floats, Integers, blocks
+from maxdisc.rows.frames import BOOLEAN, EMPTY, NUMBER, Cells, Levels
 
 #: Columns are tried on so many rows at most, ...
 MOST_ROWS = 2000

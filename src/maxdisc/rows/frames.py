@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from maxdisc.matrices import Booleans, Floats, Integers, Matrix, column_name
+from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, column_name
 
 #: What the cells of a column are; EMPTY is a column of nothing, which could be any.
 NUMBER, BOOLEAN, WORD, EMPTY = 0, 1, 2, 3
@@ -46,7 +46,7 @@ class Cells:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.frames import cells_of
+    >>> from maxdisc.rows.frames import cells_of
     >>> cells = cells_of(np.array([[1.5, "red"], [None, "blue"]], dtype=object))
     >>> cells.kinds.tolist(), cells.words.tolist()
     ([0, 2], [['red'], ['blue']])
@@ -108,7 +108,7 @@ class Coded:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.frames import Coded
+    >>> from maxdisc.rows.frames import Coded
     >>> coded = Coded.of(np.array([["red"], [None], ["red"]], dtype=object))
     >>> coded.codes.ravel().tolist(), coded.words.tolist()
     ([0, -1, 0], ['red'])
@@ -509,7 +509,7 @@ class Levels:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.frames import Levels
+    >>> from maxdisc.rows.frames import Levels
     >>> cells = np.array([["red", "up"], ["blue", "up"], [None, "down"]], dtype=object)
     >>> levels = Levels.of(cells, np.array([0, 3]))
     >>> levels.columns.tolist(), levels.names.tolist()

@@ -1,7 +1,7 @@
 """Rows that lie in partitions, on any engine: a job for every partition, and the sum of what they make of it.
 
 An engine moves jobs to rows and adds up what comes back. That is all it has to know: the verbs of
-:class:`maxdisc.rows.Rows` are written once, here, and so are the labels and words that are looked up first.
+:class:`Rows` are written once, here, and so are the labels and words that are looked up first.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 
-from maxdisc.columns import Columns
+from maxdisc.decisions.sweep import Counted, Sweepable
 from maxdisc.families import Family, Gaussian
-from maxdisc.held_out import RowSample, RowTrial
-from maxdisc.matrices import Integers, Matrix, is_sparse
-from maxdisc.moments import ClassMoments
-from maxdisc.products import ClassProducts, observed_means
-from maxdisc.rows import ArrayRows, Folds
-from maxdisc.sweeping import Counted, Sweepable
+from maxdisc.families.blocks import Columns
+from maxdisc.moments.class_moments import ClassMoments
+from maxdisc.moments.products import ClassProducts, observed_means
+from maxdisc.numerics.matrices import Integers, Matrix, is_sparse
+from maxdisc.rows.row_sources import ArrayRows, Folds
+from maxdisc.rows.sampling import RowSample, RowTrial
 
 #: Moments of all folds together that take more bytes than this come in blocks of features, a pass for each.
 MOST_BYTES = 2**30
@@ -109,7 +109,7 @@ class PartitionedRows:
     >>> import numpy as np
     >>> from functools import reduce
     >>> from maxdisc.families import Poisson
-    >>> from maxdisc.partitions import PartitionedRows, entrywise
+    >>> from maxdisc.rows.partitions import PartitionedRows, entrywise
     >>> from maxdisc.rows import ArrayRows
     >>> class Here:
     ...     partitions = [ArrayRows(np.array([[1.0]]), np.array([0]), 2),

@@ -13,15 +13,15 @@ from typing import Any, Protocol, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.columns import Columns, MixedMoments
-from maxdisc.counting import Membership, are_worth_compiling, fold_moments
+from maxdisc.decisions.sweep import Counted, Sweepable
 from maxdisc.families import Family, Gaussian
-from maxdisc.matrices import Floats, Integers, Matrix, blocks, canonical, is_sparse
-from maxdisc.moments import ClassMoments
-from maxdisc.products import ClassProducts, fold_products, observed_means
-from maxdisc.support import Support
-from maxdisc.sweeping import Counted, Sweepable
-from maxdisc.tables import Table
+from maxdisc.families.blocks import Columns, MixedMoments
+from maxdisc.families.support import Support
+from maxdisc.moments.class_moments import ClassMoments
+from maxdisc.moments.counting import Membership, are_worth_compiling, fold_moments
+from maxdisc.moments.products import ClassProducts, fold_products, observed_means
+from maxdisc.numerics.block_matrix import Table
+from maxdisc.numerics.matrices import Floats, Integers, Matrix, blocks, canonical, is_sparse
 
 #: A row with this fold is never held out: it is always among the training rows.
 ALWAYS_TRAINING = -1
@@ -166,7 +166,7 @@ def row_hashes(X: Matrix, rows: Integers | None = None) -> npt.NDArray[np.uint64
 
 
 def _compiled_hashes(X: Matrix, rows: Integers) -> npt.NDArray[np.uint64]:
-    from maxdisc.kernels.hashing import hash_rows
+    from maxdisc.rows.compiled_hashing import hash_rows
 
     out = np.empty(len(rows), dtype=np.uint64)
     hash_rows(X.indptr, X.indices, X.data.astype(np.float64, copy=False), rows, out)
@@ -218,7 +218,7 @@ class Rows(Protocol):
         """Products of some columns (P,) over the rows of each fold, then over those never held out.
 
         Memory grows with P x P for each fold, times C if each class has products of its own. Missing cells
-        count as the mean of their class in their fold: see :func:`maxdisc.products.fold_products`. Whoever
+        count as the mean of their class in their fold: see :func:`fold_products`. Whoever
         knows these means, shape (``count + 1``, C, P), NaN where there are none, may save a pass.
         """
 

@@ -9,13 +9,13 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.columns import AnyFamily, Block, Columns, MixedMoments
 from maxdisc.families import Bernoulli, Categorical, Family
-from maxdisc.frames import EMPTY, WORD, Cells, Kinds, Levels, in_a_row
-from maxdisc.matrices import Booleans, Floats, Integers, Matrix, column_name
-from maxdisc.moments import ClassMoments
-from maxdisc.support import Support
-from maxdisc.tables import Table
+from maxdisc.families.blocks import AnyFamily, Block, Columns, MixedMoments
+from maxdisc.families.support import Support
+from maxdisc.moments.class_moments import ClassMoments
+from maxdisc.numerics.block_matrix import Table
+from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, column_name
+from maxdisc.rows.frames import EMPTY, WORD, Cells, Kinds, Levels, in_a_row
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +25,7 @@ class Schema:
     Parameters
     ----------
     kinds : ndarray of shape (D,)
-        What the columns held when the model was fitted: see :mod:`maxdisc.frames`.
+        What the columns held when the model was fitted: see :mod:`maxdisc.rows.frames`.
     families : sequence of (Family, ndarray)
         Families of numbers, each with its columns in order.
     categories : ndarray of shape (n,)
@@ -42,8 +42,8 @@ class Schema:
     --------
     >>> import numpy as np
     >>> from maxdisc.families import Gaussian
-    >>> from maxdisc.frames import cells_of
-    >>> from maxdisc.schema import Schema
+    >>> from maxdisc.rows.frames import cells_of
+    >>> from maxdisc.rows.schema import Schema
     >>> cells = cells_of(np.array([[1.5, "red"], [2.0, "blue"]], dtype=object))
     >>> schema = Schema.of(cells, [(Gaussian(), np.array([0]))], np.array([1]))
     >>> schema.columns

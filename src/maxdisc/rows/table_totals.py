@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.family_choice import MOST_CODES, MOST_ROWS, Values
-from maxdisc.frames import BOOLEAN, EMPTY, NUMBER, WORD, Cells, Kinds, Levels
-from maxdisc.held_out import sampled
-from maxdisc.matrices import Booleans, Floats, Integers, column_name
-from maxdisc.rows import row_hashes, scrambled
-from maxdisc.schema import require_finite
+from maxdisc.numerics.matrices import Booleans, Floats, Integers, column_name
+from maxdisc.rows.family_choice import MOST_CODES, MOST_ROWS, Values
+from maxdisc.rows.frames import BOOLEAN, EMPTY, NUMBER, WORD, Cells, Kinds, Levels
+from maxdisc.rows.row_sources import row_hashes, scrambled
+from maxdisc.rows.sampling import sampled
+from maxdisc.rows.schema import require_finite
 
 _CALLED = {NUMBER: "numbers", BOOLEAN: "truth values", WORD: "text"}
 
@@ -33,7 +33,7 @@ class TableTotals:
     names : list of str
         Of the columns.
     kinds : ndarray of shape (D,)
-        See :mod:`maxdisc.frames`.
+        See :mod:`maxdisc.rows.frames`.
     low, high, whole, zeros, count : ndarray of shape (D,)
         The range of numbers, whether all are whole, how many are 0 and how many there are.
     lacking : ndarray of shape (D,)
@@ -52,8 +52,8 @@ class TableTotals:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.frames import cells_of
-    >>> from maxdisc.table_totals import TableTotals
+    >>> from maxdisc.rows.frames import cells_of
+    >>> from maxdisc.rows.table_totals import TableTotals
     >>> cells = cells_of(np.array([[1.5, "red"], [0.0, "blue"], [None, "red"]], dtype=object))
     >>> both = TableTotals.of(cells[:1], ["a"]) + TableTotals.of(cells[1:], ["b", "b"])
     >>> both.low.tolist()[0], both.high.tolist()[0], both.levels

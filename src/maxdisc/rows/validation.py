@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.joint import Joint
-from maxdisc.matrices import Booleans, Floats, column_name
-from maxdisc.moments import ClassMoments
-from maxdisc.smoothing import Smoothing
+from maxdisc.decisions.joint import Joint
+from maxdisc.moments.class_moments import ClassMoments
+from maxdisc.moments.smoothing import Smoothing
+from maxdisc.numerics.matrices import Booleans, Floats, column_name
 
 # Squares of smaller numbers leave the range of double precision.
 SMALLEST = 1e-140
@@ -132,7 +132,7 @@ def sorted_out(y: Any, unlabelled: Any = None) -> tuple[Any, Booleans | None]:
 
     Examples
     --------
-    >>> from maxdisc.parameters import sorted_out
+    >>> from maxdisc.rows.validation import sorted_out
     >>> labels, missing = sorted_out([1, 0, None])
     >>> labels, missing
     (array([1, 0, 1]), array([False, False,  True]))

@@ -10,16 +10,16 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.averaging import AveragedDecision, AveragedEvidence, LinearForm, cells, finite
-from maxdisc.corrections import ScaledRows, correct
-from maxdisc.divergences import FeatureRanking
-from maxdisc.joint import FAR, POOLED, Joint, JointSample, LogTransform, Shrinkage
-from maxdisc.joint_folds import TRIED, FoldSamples, JointModels
-from maxdisc.matrices import Floats, Integers, Matrix, blocks
-from maxdisc.rows import ArrayRows, BatchRows, Folds, Rows
-from maxdisc.selection import Rule, SelectionPath
-from maxdisc.shared_weights import doubt
-from maxdisc.sweeping import Sweep, counted
+from maxdisc.conditional.corrections import ScaledRows, correct
+from maxdisc.conditional.shared_weights import doubt
+from maxdisc.decisions.joint import FAR, POOLED, Joint, JointSample, LogTransform, Shrinkage
+from maxdisc.decisions.joint_average import AveragedDecision, AveragedEvidence, LinearForm, cells, finite
+from maxdisc.decisions.sweep import Sweep, counted
+from maxdisc.divergences.class_divergences import FeatureRanking
+from maxdisc.numerics.matrices import Floats, Integers, Matrix, blocks
+from maxdisc.rows.row_sources import ArrayRows, BatchRows, Folds, Rows
+from maxdisc.selection.fold_models import Rule, SelectionPath
+from maxdisc.selection.joint_fold_models import TRIED, FoldSamples, JointModels
 
 #: Ridges of the shared covariance in units of K / N: r gives the shrinkage l / (1 + l), with l = r K / N.
 RIDGES: tuple[float, ...] = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, np.inf)
@@ -97,7 +97,7 @@ def weights_of(losses: Floats, n_rows: float) -> Floats:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.averaged_folds import weights_of
+    >>> from maxdisc.selection.averaged_fold_models import weights_of
     >>> weights_of(np.array([0.2, 0.2, 0.9]), 100.0)
     array([0.5, 0.5, 0. ])
     """
@@ -111,7 +111,7 @@ def averaged_sizes(largest: int) -> Integers:
 
     Examples
     --------
-    >>> from maxdisc.averaged_folds import averaged_sizes
+    >>> from maxdisc.selection.averaged_fold_models import averaged_sizes
     >>> averaged_sizes(2000), averaged_sizes(30)
     (array([  30,  100,  300, 1000, 2000]), array([ 3, 10, 30]))
     """
@@ -199,7 +199,7 @@ class AveragedModels:
 
     @property
     def doubt(self) -> float:
-        """By how much classes are doubted: see :func:`maxdisc.shared_weights.doubt`."""
+        """By how much classes are doubted: see :func:`maxdisc.conditional.shared_weights.doubt`."""
         return doubt(self._weight_sums[0] * self._rows_by_weight)
 
     @cached_property

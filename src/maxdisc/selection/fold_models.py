@@ -10,21 +10,22 @@ from typing import Literal, Protocol, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.columns import AnyFamily, AnyMoments
-from maxdisc.decision import LinearDecision, Reorder, ranked_decisions
-from maxdisc.divergences import DIVERGENCES, Divergence, FeatureRanking
+from maxdisc.decisions.linear import LinearDecision, Reorder, ranked_decisions
+from maxdisc.decisions.mixed import MixedDecision, ranked_model
+from maxdisc.decisions.sweep import Counted, Sweep, Sweepable
+from maxdisc.divergences.class_divergences import DIVERGENCES, Divergence, FeatureRanking
+from maxdisc.divergences.redundancy import Overlap, Redundancy
 from maxdisc.families import Family
-from maxdisc.held_out import BandTrial, HeldOut, RowSample, RowTrial, unknown_by_bands
-from maxdisc.matrices import Floats, Integers, is_sparse
-from maxdisc.mixed import MixedDecision, ranked_model
-from maxdisc.moments import ClassMoments, added, exclusive_totals
-from maxdisc.partitions import PartitionedRows
-from maxdisc.products import ClassProducts
-from maxdisc.redundancy import Overlap, Redundancy
-from maxdisc.rows import ArrayRows, FixedFolds, Folds, RenumberedFolds, Rows
-from maxdisc.smoothing import Smoothing
-from maxdisc.sweeping import Counted, Sweep, Sweepable
-from maxdisc.tables import stacked
+from maxdisc.families.blocks import AnyFamily, AnyMoments
+from maxdisc.moments.class_moments import ClassMoments, added, exclusive_totals
+from maxdisc.moments.products import ClassProducts
+from maxdisc.moments.smoothing import Smoothing
+from maxdisc.numerics.block_matrix import stacked
+from maxdisc.numerics.matrices import Floats, Integers, is_sparse
+from maxdisc.rows.partitions import PartitionedRows
+from maxdisc.rows.row_sources import ArrayRows, FixedFolds, Folds, RenumberedFolds, Rows
+from maxdisc.rows.sampling import RowSample, RowTrial
+from maxdisc.selection.held_out import BandTrial, HeldOut, unknown_by_bands
 
 Rule = Literal["best", "one_se"]
 _Decision: TypeAlias = LinearDecision | MixedDecision
@@ -60,7 +61,7 @@ class SelectionPath:
     --------
     >>> import numpy as np
     >>> from maxdisc.selection import SelectionPath
-    >>> from maxdisc.smoothing import Smoothing
+    >>> from maxdisc import Smoothing
     >>> accuracy = np.array([[0.70, 0.88, 0.90], [0.74, 0.92, 0.94]])
     >>> ones = np.ones(2)
     >>> path = SelectionPath(np.array([1, 5, 20]), accuracy, -np.log(accuracy), ones, ones, Smoothing(1.0))
@@ -165,7 +166,7 @@ def size_grid(n_features: int, n_small: int = 8, ratio: float = 1.25) -> Integer
 
     Examples
     --------
-    >>> from maxdisc.selection import size_grid
+    >>> from maxdisc.selection.fold_models import size_grid
     >>> size_grid(40, n_small=4, ratio=2.0)
     array([ 1,  2,  3,  4,  8, 16, 32, 40])
     """
@@ -510,7 +511,7 @@ def share_of_folds(kept: Sequence[npt.NDArray[np.integer]], n_features: int) -> 
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.selection import share_of_folds
+    >>> from maxdisc.selection.fold_models import share_of_folds
     >>> share_of_folds([np.array([0, 1]), np.array([1, 2])], 4)
     array([0.5, 1. , 0.5, 0. ])
     """

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.columns import AnyFamily, AnyMoments, Columns, MixedMoments
-from maxdisc.decision import LinearDecision, unknown_decision
-from maxdisc.matrices import Floats, Integers, Matrix
-from maxdisc.mixed import MixedDecision
-from maxdisc.moments import ClassMoments
-from maxdisc.rows import row_hashes, scrambled
-from maxdisc.smoothing import Smoothing
-from maxdisc.tables import stacked
-
-Hashes: TypeAlias = npt.NDArray[np.uint64]
+from maxdisc.decisions.linear import LinearDecision, unknown_decision
+from maxdisc.decisions.mixed import MixedDecision
+from maxdisc.families.blocks import AnyFamily, AnyMoments, Columns, MixedMoments
+from maxdisc.moments.class_moments import ClassMoments
+from maxdisc.moments.smoothing import Smoothing
+from maxdisc.numerics.matrices import Floats, Integers, Matrix
+from maxdisc.rows.sampling import Hashes, draw_rows, limit_weights, sampled
 
 #: So many numbers (rows times classes) settle the few dozen parameters that are fitted to evidence.
 ENOUGH_SCORES = 2**16
@@ -45,7 +42,7 @@ def band_edges(n_features: int) -> Integers:
 
     Examples
     --------
-    >>> from maxdisc.held_out import band_edges
+    >>> from maxdisc.selection.held_out import band_edges
     >>> band_edges(10_000)
     array([   22,    74,   251,   858,  2929, 10000])
     >>> band_edges(2)
@@ -123,7 +120,7 @@ class HeldOut:
     def levelled(self) -> HeldOut:
         """No row of a sample counts for more than a hundredth: what repeats often may be in it by luck."""
         is_sample = self.seen > self.most
-        return replace(self, weights=_levelled(self.weights, True)) if is_sample else self
+        return replace(self, weights=limit_weights(self.weights, True)) if is_sample else self
 
     @classmethod
     def joined(cls, parts: Sequence[HeldOut]) -> HeldOut:
@@ -142,26 +139,6 @@ class HeldOut:
             sum(p.seen for p in parts),
             parts[0].bands,
         )
-
-
-def content_hashes(X: Matrix, codes: Integers, rows: Integers | None = None) -> Hashes:
-    """By what rows, or some rows, of these classes are sampled, shape (n,): a hash of content and class."""
-    of_class = (codes.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    return scrambled(row_hashes(X, rows) ^ of_class)
-
-
-def sampled(hashes: Hashes, weights: Floats, most: int) -> tuple[Integers, Floats]:
-    """Where the smallest hashes are, each once, ``most`` of them, and the sums of the weights that have them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.held_out import sampled
-    >>> sampled(np.array([7, 3, 9, 3], dtype=np.uint64), np.ones(4), 2)
-    (array([1, 0]), array([2., 1.]))
-    """
-    _, first, which = np.unique(hashes, return_index=True, return_inverse=True)
-    return first[:most], np.bincount(which, weights).astype(np.float64)[:most]
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +163,7 @@ class BandTrial:
         self, X: Matrix, labels: npt.NDArray[Any], weights: Floats, sizes: Integers, rows: Integers
     ) -> HeldOut:
         """The evidence of bands that end at ``sizes``."""
-        rows, codes, weights, hashes, seen = _drawn(X, labels, weights, rows, self.most, self.whole)
+        rows, codes, weights, hashes, seen = draw_rows(X, labels, weights, rows, self.most, self.whole)
         evidence = self.decision.by_bands(X[rows], sizes)
         return HeldOut(
             evidence, codes, weights, rows, hashes, self.most, seen, self._bands(X.shape[1], sizes)
@@ -215,7 +192,7 @@ def unknown_by_bands(
     Parameters
     ----------
     family, moments, smoothing
-        Of the densities: see :func:`maxdisc.decision.unknown_decision`.
+        Of the densities: see :func:`maxdisc.decisions.linear.unknown_decision`.
     bands : ndarray of shape (D,)
         The band of each feature, ``n_bands`` for none.
     n_bands : int
@@ -232,92 +209,3 @@ def unknown_by_bands(
     order = np.argsort(bands, kind="stable")
     ends = np.searchsorted(bands[order], np.arange(n_bands), side="right")
     return unknown_decision(family, moments, smoothing, order[: ends[-1]]).by_bands(X, ends)
-
-
-@dataclass(frozen=True, eq=False)
-class RowSample:
-    """Some held-out rows of one fold, as they are; samples of two batches add, as those of evidence do.
-
-    A few thousand rows, drawn in one pass, take the place of a pass over all rows for every model that is
-    tried on them.
-
-    Parameters
-    ----------
-    X : matrix or Table of shape (n, D)
-        The rows.
-    codes, weights, hashes, most, seen
-        As of :class:`HeldOut`.
-    """
-
-    X: Matrix
-    codes: Integers
-    weights: Floats
-    hashes: Hashes
-    most: int
-    seen: int
-
-    def __add__(self, other: RowSample) -> RowSample:
-        hashes, weights, codes = (
-            np.concatenate([getattr(part, name) for part in (self, other)])
-            for name in ("hashes", "weights", "codes")
-        )
-        kept, seen = np.arange(len(hashes)), self.seen + other.seen
-        if seen > self.most:
-            kept, weights = sampled(hashes, weights, self.most)
-        # Of both, only what is kept is copied.
-        first = len(self.codes)
-        place = np.empty(len(kept), dtype=np.intp)
-        place[np.argsort(kept >= first, kind="stable")] = np.arange(len(kept))
-        ours, theirs = self.X[kept[kept < first]], other.X[kept[kept >= first] - first]
-        return RowSample(stacked([ours, theirs])[place], codes[kept], weights, hashes[kept], self.most, seen)
-
-    def level_weights(self) -> Floats:
-        """The weights, as :meth:`HeldOut.levelled` has them."""
-        return _levelled(self.weights, self.seen > self.most)
-
-
-@dataclass(frozen=True)
-class RowTrial:
-    """Asks for a sample of the held-out rows themselves: those that :class:`BandTrial` would look at.
-
-    Parameters
-    ----------
-    most : int
-        How many rows to sample, if there are more.
-    """
-
-    most: int
-
-    def swept(
-        self,
-        X: Matrix,
-        labels: npt.NDArray[Any],
-        weights: Floats,
-        sizes: Integers,  # noqa: ARG002  # rows are drawn whatever is tried on them
-        rows: Integers,
-    ) -> RowSample:
-        """The sample."""
-        rows, codes, weights, hashes, seen = _drawn(X, labels, weights, rows, self.most)
-        return RowSample(X[rows], codes, weights, hashes, self.most, seen)
-
-
-def _drawn(
-    X: Matrix, labels: npt.NDArray[Any], weights: Floats, rows: Integers, most: int, whole: bool = False
-) -> tuple[Integers, Integers, Floats, Hashes, int]:
-    """Which of some rows are in the sample, their codes, weights and hashes, and how many there were."""
-    codes, weights = labels[rows], weights[rows]
-    if codes.ndim == 2:
-        # A row that belongs to several classes counts for the one it belongs to most.
-        weights, codes = weights * codes.max(axis=1), codes.argmax(axis=1)
-    seen = len(rows)
-    if whole and seen <= most:
-        return rows, codes.astype(np.intp), weights, np.zeros(0, dtype=np.uint64), seen
-    hashes = content_hashes(X, codes, rows)
-    if seen > most:
-        kept, weights = sampled(hashes, weights, most)
-        rows, codes, hashes = rows[kept], codes[kept], hashes[kept]
-    return rows, codes.astype(np.intp), weights, hashes, seen
-
-
-def _levelled(weights: Floats, is_sample: bool) -> Floats:
-    return np.minimum(weights, weights.sum() / 100) if is_sample else weights

@@ -9,11 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from maxdisc.counting import Membership
-from maxdisc.decision import ranked_decision
-from maxdisc.divergences import Divergence, FeatureRanking
-from maxdisc.families import Gaussian
-from maxdisc.joint import (
+from maxdisc.decisions.joint import (
     POOLED,
     Joint,
     JointDecision,
@@ -24,13 +20,17 @@ from maxdisc.joint import (
     cross_fitted_order,
     weighing_one,
 )
-from maxdisc.matrices import Floats, Integers, Matrix, is_sparse
-from maxdisc.moments import ClassMoments
-from maxdisc.products import ClassProducts, observed_means
-from maxdisc.rows import LEFT_OUT, ArrayRows, BatchRows, FixedFolds, Folds, Rows, row_hashes
-from maxdisc.selection import Rule, SelectionPath, size_grid
-from maxdisc.smoothing import Smoothing
-from maxdisc.sweeping import Sweep
+from maxdisc.decisions.linear import ranked_decision
+from maxdisc.decisions.sweep import Sweep
+from maxdisc.divergences.class_divergences import Divergence, FeatureRanking
+from maxdisc.families import Gaussian
+from maxdisc.moments.class_moments import ClassMoments
+from maxdisc.moments.counting import Membership
+from maxdisc.moments.products import ClassProducts, observed_means
+from maxdisc.moments.smoothing import Smoothing
+from maxdisc.numerics.matrices import Floats, Integers, Matrix, is_sparse
+from maxdisc.rows.row_sources import LEFT_OUT, ArrayRows, BatchRows, FixedFolds, Folds, Rows, row_hashes
+from maxdisc.selection.fold_models import Rule, SelectionPath, size_grid
 
 #: Shrinkages that "auto" tries.
 TRIED: tuple[float, ...] = (0.02, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9)
@@ -84,7 +84,7 @@ class JointModels:
     smoothing : Smoothing or None
         With which they are ranked; None gives all classes the variance within classes.
     plans : sequence of Folds
-        As for :class:`maxdisc.selection.FoldModels`.
+        As for :class:`maxdisc.selection.fold_models.FoldModels`.
     moments : ClassMoments
         Of all the rows, as they are.
     """

@@ -12,19 +12,20 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from maxdisc.counting import class_moments
-from maxdisc.decision import CELLS_AT_A_TIME, unknown_decision, worth_compiling
-from maxdisc.divergences import Divergence, best_first, js_gm, require_finite
+from maxdisc.decisions.linear import CELLS_AT_A_TIME, unknown_decision, worth_compiling
+from maxdisc.decisions.sweep import Bucketed, Sweep, ranges_of_cells, sweep_tasks
+from maxdisc.divergences.class_divergences import Divergence, best_first, js_gm, require_finite
 from maxdisc.families import Family
-from maxdisc.held_out import HeldOut, content_hashes, sampled
-from maxdisc.matrices import Floats, Integers, Matrix, blocks, is_sparse, on_lines
-from maxdisc.moments import ClassMoments
-from maxdisc.rows import LEFT_OUT, ArrayRows, Folds, RenumberedFolds
-from maxdisc.selection import Choice, SelectionPath
-from maxdisc.smoothing import Smoothing
-from maxdisc.sweeping import Bucketed, Sweep, ranges_of_cells, sweep_tasks
-from maxdisc.switches import batch_size, is_compiled
-from maxdisc.threads import Work, in_threads, in_turn, n_threads
+from maxdisc.moments.class_moments import ClassMoments
+from maxdisc.moments.counting import class_moments
+from maxdisc.moments.smoothing import Smoothing
+from maxdisc.numerics.matrices import Floats, Integers, Matrix, blocks, is_sparse, on_lines
+from maxdisc.numerics.switches import batch_size, is_compiled
+from maxdisc.numerics.threads import Work, in_threads, in_turn, n_threads
+from maxdisc.rows.row_sources import LEFT_OUT, ArrayRows, Folds, RenumberedFolds
+from maxdisc.rows.sampling import content_hashes, sampled
+from maxdisc.selection.fold_models import Choice, SelectionPath
+from maxdisc.selection.held_out import HeldOut
 
 _Result = TypeVar("_Result")
 
@@ -46,7 +47,7 @@ def suits(rows: ArrayRows, family: Family, divergence: Divergence) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class SparseFoldModels:
-    """What :class:`maxdisc.selection.FoldModels` is, for one-statistic families ranked by js_gm.
+    """What :class:`maxdisc.selection.fold_models.FoldModels` is, for one-statistic families ranked by js_gm.
 
     A model is made from the columns of its training rows, and swept over its held-out rows, without the
     moments of every fold ever being written down.
@@ -56,7 +57,7 @@ class SparseFoldModels:
     rows : ArrayRows
         Sparse rows with one label each.
     family : Family
-        One of the families of :data:`maxdisc.kernels.tables.KINDS`.
+        One of the families of :data:`maxdisc.decisions.compiled_parameters.KINDS`.
     prior : ndarray of shape (C,) or None
         Class probabilities; by default their shares of the training weight.
     plans : sequence of Folds
@@ -136,7 +137,7 @@ class SparseFoldModels:
     def held_out(
         self, edges: Integers, smoothings: Sequence[Smoothing], most: int, chosen: range | None = None
     ) -> list[dict[int, HeldOut]]:
-        """Evidence of the held-out rows, by the number of the fold; see :class:`maxdisc.selection.Trials`."""
+        """Evidence of the held-out rows, by the number of the fold; see :class:`Trials`."""
         tried = self._tried(smoothings, chosen, lambda t, s, table: t.evidence(edges, s, most, table))
         return [{f: found for f, found in by_fold.items() if found is not None} for by_fold in tried]
 
@@ -284,7 +285,7 @@ class _Group:
 
     @cached_property
     def counted(self) -> _Counted:
-        from maxdisc.kernels.cells import count_classes, fold_cells
+        from maxdisc.selection.compiled_cells import count_classes, fold_cells
 
         models, count = self.models, len(self.chosen)
         n_classes, n_features = models.rows.n_classes, models.n_features
@@ -376,7 +377,7 @@ class _Trial:
         self, edges: Integers, smoothing: Smoothing, most: int, table: Floats
     ) -> Work[HeldOut | None]:
         """What the model says of the rows held out, or of a sample of them; writes in ``table``."""
-        from maxdisc.kernels.sweeping import band_rows
+        from maxdisc.decisions.compiled_sweep import band_rows
 
         if self._is_empty:
             return Work([], lambda _: None)
@@ -405,7 +406,7 @@ class _Trial:
 
     def unknown(self, n_bands: int, smoothing: Smoothing, held: HeldOut) -> Floats:
         """What the densities of unknown classes say of some rows, shape (n, 2, G)."""
-        from maxdisc.kernels.sweeping import band_rows
+        from maxdisc.decisions.compiled_sweep import band_rows
 
         X, every = self.models._values, np.arange(self.models.n_features)
         decision = unknown_decision(self.models.family, self._cells.pooled, smoothing, every)
@@ -424,7 +425,7 @@ class _Trial:
 
     def _ranked(self, sizes: Integers, smoothing: Smoothing, table: Floats) -> Bucketed:
         """The model, with the natural parameters of the features that held-out rows have in ``table``."""
-        from maxdisc.kernels import tables
+        from maxdisc.decisions import compiled_parameters as tables
 
         family, cells, n_classes = self.models.family, self._cells, self.models.rows.n_classes
         natural = table[: cells.n_placed]
@@ -458,7 +459,7 @@ def _by_columns(X: Matrix) -> Matrix:
     """A CSR matrix as CSC, in threads over ranges of rows; cells of a column stay in the order of rows."""
     if not is_compiled(X.nnz, CELLS_AT_A_TIME):
         return sp.csc_array(X)
-    from maxdisc.kernels.cells import column_ends, count_columns, move_to_columns
+    from maxdisc.selection.compiled_cells import column_ends, count_columns, move_to_columns
 
     cuts = np.searchsorted(X.indptr, np.linspace(0, X.nnz, n_threads() + 1)[1:-1])
     firsts = [0, *cuts.tolist(), X.shape[0]]
@@ -477,7 +478,7 @@ def _by_columns(X: Matrix) -> Matrix:
 
 def _buckets(scores: Floats, sizes: Integers) -> npt.NDArray[np.int32]:
     """For each feature the position in ``sizes`` of the first size that includes it."""
-    from maxdisc.kernels.tables import deal
+    from maxdisc.decisions.compiled_parameters import deal
 
     require_finite(scores)
     bucket = np.empty(len(scores), dtype=np.int32)

@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from maxdisc.curves import DensityCurves, density_curves
-from maxdisc.loaded import Predictions
-from maxdisc.matrices import Integers
-from maxdisc.odds import FeatureOdds, feature_odds
+from maxdisc.files import nearest
+from maxdisc.inspection.curves import DensityCurves, density_curves
+from maxdisc.inspection.model_input import Predictions
+from maxdisc.inspection.odds import FeatureOdds, feature_odds
+from maxdisc.numerics.matrices import Integers
+from maxdisc.numerics.threads import limited_threads
 from maxdisc.report.settings import settings_of
 from maxdisc.serve.bodies import ExplainBody, PredictBody
 from maxdisc.serve.limits import Limits
 from maxdisc.serve.refusals import RefusedError
-from maxdisc.serve.served import ServedModel
-from maxdisc.sources import nearest
-from maxdisc.threads import limited_threads
+from maxdisc.serve.served_model import ServedModel
 
 #: Answers of more than so many probabilities, or explanations of longer texts, would be too large to send.
 MOST_SHARES = 200_000

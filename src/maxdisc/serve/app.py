@@ -17,13 +17,7 @@ from starlette.responses import FileResponse, Response
 from starlette.types import ASGIApp
 
 from maxdisc.serve import answers
-from maxdisc.serve.bodies import ExplainBody, PredictBody, parsed, schema_of
-from maxdisc.serve.csv_rows import predicted_csv
-from maxdisc.serve.guard import FACTS, Guard
-from maxdisc.serve.refusals import RefusedError, answered, busy, one_line
-from maxdisc.serve.served import ServedModel
-from maxdisc.serve.service import Service
-from maxdisc.serve.shapes import (
+from maxdisc.serve.answer_schemas import (
     AnyAnswer,
     DensityAnswer,
     ExplainAnswer,
@@ -32,6 +26,12 @@ from maxdisc.serve.shapes import (
     StateAnswer,
     told,
 )
+from maxdisc.serve.bodies import ExplainBody, PredictBody, parsed, schema_of
+from maxdisc.serve.csv_rows import predicted_csv
+from maxdisc.serve.guard import FACTS, Guard
+from maxdisc.serve.refusals import RefusedError, answered, busy, one_line
+from maxdisc.serve.served_model import ServedModel
+from maxdisc.serve.service import Service
 
 STATIC = Path(__file__).parent / "static"
 #: Bodies of no more bytes are looked at to see whether they can be answered at once, in a millisecond or two.

@@ -6,15 +6,15 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
-from maxdisc.loaded import Predictions
+from maxdisc.files import Batch, SourceError, nearest, open_sink
+from maxdisc.files.byte_streams import StreamOfBytes
+from maxdisc.files.delimited import open_delimited
+from maxdisc.inspection.model_input import Predictions
+from maxdisc.numerics.threads import limited_threads
 from maxdisc.serve.answers import novelty_of, require_few_cells
 from maxdisc.serve.limits import Limits
 from maxdisc.serve.refusals import RefusedError
-from maxdisc.serve.served import ServedModel
-from maxdisc.sources import Batch, SourceError, nearest, open_sink
-from maxdisc.sources.delimited import open_delimited
-from maxdisc.sources.streams import StreamOfBytes
-from maxdisc.threads import limited_threads
+from maxdisc.serve.served_model import ServedModel
 
 #: So many columns that the model does not take are carried along; each costs kilobytes, however empty.
 MORE_COLUMNS = 1000

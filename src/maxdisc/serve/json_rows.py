@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from maxdisc.frames import written_out
-from maxdisc.loaded import Taker
+from maxdisc.files import nearest, table_of
+from maxdisc.inspection.model_input import ModelInput
+from maxdisc.rows.frames import written_out
 from maxdisc.serve.refusals import RefusedError
-from maxdisc.sources import nearest, table_of
 
 _SHOWN = 40
 _LISTED = 3
@@ -22,11 +22,11 @@ class Columns:
 
     Parameters
     ----------
-    taker : Taker
+    taker : ModelInput
         A model that takes numbers, not documents.
     """
 
-    def __init__(self, taker: Taker) -> None:
+    def __init__(self, taker: ModelInput) -> None:
         self.names = taker.features
         # Rows without names of columns are sparse: what is not there is zero.
         self.sparse = not self.names

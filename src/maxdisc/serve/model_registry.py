@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from maxdisc.files import nearest
 from maxdisc.serve.logs import Log
 from maxdisc.serve.metrics import Metrics
 from maxdisc.serve.refusals import RefusedError, busy
-from maxdisc.serve.served import ServedModel
-from maxdisc.sources import nearest
+from maxdisc.serve.served_model import ServedModel
 
 #: What tells one content of a file from another: inode, size and time.
 Mark = tuple[int, int, int]

@@ -11,21 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from maxdisc.artifact import ModelFileError, from_bytes
-from maxdisc.artifact.container import Container
-from maxdisc.loaded import Taker, takes_text
-from maxdisc.ranking import RankingTable, ranking_table
-from maxdisc.remembered import remembered
-from maxdisc.serve.cells import Columns
-from maxdisc.text import TermFrequencyVectorizer
-from maxdisc.words import MANY_CHARACTERS
+from maxdisc.inspection.model_input import ModelInput, takes_text
+from maxdisc.inspection.ranking import RankingTable, ranking_table
+from maxdisc.model_file.about import remembered
+from maxdisc.model_file.container import Container
+from maxdisc.model_file.persistence import ModelFileError, from_bytes
+from maxdisc.serve.json_rows import Columns
+from maxdisc.words.counting import MANY_CHARACTERS
+from maxdisc.words.vectorizer import TermFrequencyVectorizer
 
 # So long that compiled code is loaded for it, before the first long request comes.
 _WARM = "warm " * (MANY_CHARACTERS // 5 + 1)
 
 
 @dataclass(frozen=True, eq=False)
-class ServedModel(Taker):
+class ServedModel(ModelInput):
     """A model in memory, and what is known of its file.
 
     Parameters
@@ -120,9 +120,9 @@ class ServedModel(Taker):
         return [str(name).lower() for name in self.ranking.features]
 
 
-def _taken(estimator: Any, text: str | None, path: Path) -> Taker:
+def _taken(estimator: Any, text: str | None, path: Path) -> ModelInput:
     try:
-        taker = Taker.of(estimator, text)
+        taker = ModelInput.of(estimator, text)
     except ValueError as error:
         raise ModelFileError(f"{path}: {error}") from None
     if takes_text(taker.fitted) and not isinstance(taker.fitted.before[0], TermFrequencyVectorizer):  # type: ignore[index]  # text has a step before

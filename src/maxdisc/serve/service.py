@@ -12,8 +12,8 @@ from pathlib import Path
 from maxdisc.serve.limits import Limits
 from maxdisc.serve.logs import Log
 from maxdisc.serve.metrics import Metrics
+from maxdisc.serve.model_registry import Shelf
 from maxdisc.serve.reading import Bodies
-from maxdisc.serve.shelf import Shelf
 from maxdisc.serve.work import Workshop
 
 

@@ -15,16 +15,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betainc
 
-from maxdisc.counting import class_moments
-from maxdisc.densities import LEAST_SPREAD, density_blocks, rounding_variance
-from maxdisc.divergences import one_vs_rest
+from maxdisc.densities.class_densities import LEAST_SPREAD, density_blocks, rounding_variance
+from maxdisc.divergences.class_divergences import one_vs_rest
 from maxdisc.families import FAMILIES, Gaussian
-from maxdisc.matrices import Booleans, Floats, Matrix, is_sparse, with_data
-from maxdisc.moments import ClassMoments, ratio
-from maxdisc.nulls import lump_p_values
-from maxdisc.significance import q_values
-from maxdisc.smoothing import Smoothing
-from maxdisc.threads import in_threads
+from maxdisc.moments.class_moments import ClassMoments, ratio
+from maxdisc.moments.counting import class_moments
+from maxdisc.moments.smoothing import Smoothing
+from maxdisc.numerics.matrices import Booleans, Floats, Matrix, is_sparse, with_data
+from maxdisc.numerics.threads import in_threads
+from maxdisc.significance.p_values import lump_p_values
+from maxdisc.significance.table import q_values
 
 #: Densities of one variance in the class and in the rest: what is left of their divergence is that of means.
 SHARED = "gaussian_shared"
@@ -52,7 +52,7 @@ class ClassSums:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.markers import ClassSums
+    >>> from maxdisc.significance.markers import ClassSums
     >>> a = ClassSums.of(np.array([[0.0, 2.0], [1.5, 4.0]]), np.array([0, 1]), 2)
     >>> sums = a + ClassSums.of(np.array([[3.0, 6.0]]), np.array([0]), 2)
     >>> sums.powers.means()
@@ -130,7 +130,7 @@ class Markers:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.markers import ClassSums, find_markers
+    >>> from maxdisc.significance.markers import ClassSums, find_markers
     >>> X = np.array([[0.0, 5.0], [0.0, 4.0], [3.0, 5.0], [4.0, 4.0], [2.0, 4.0]])
     >>> found = find_markers(ClassSums.of(X, np.array([0, 0, 1, 1, 1]), 2))
     >>> found.family, (found.scores[1] > 0).tolist(), found.order(1).tolist()
@@ -175,7 +175,7 @@ def find_markers(sums: ClassSums, family: str = "auto", smoothing: float = 1.0) 
         Of the densities: one of ``DERIVED``, or "auto": Poisson where no value is negative, else Gaussian
         densities of one variance in the class and the rest.
     smoothing : float
-        Pseudo non-zero cells of each class; see :class:`maxdisc.smoothing.Smoothing`.
+        Pseudo non-zero cells of each class; see :class:`maxdisc.Smoothing`.
 
     Returns
     -------

@@ -16,10 +16,10 @@ from scipy.interpolate import PchipInterpolator
 from scipy.special import betainc, betaincc, digamma, gammaln, loggamma
 from scipy.stats import hypergeom
 
-from maxdisc.densities import rounding_variance
+from maxdisc.densities.class_densities import rounding_variance
 from maxdisc.families import Bernoulli, Categorical, Exponential, Family, Gaussian, Geometric, Poisson
-from maxdisc.matrices import Floats, blocks
-from maxdisc.moments import ClassMoments
+from maxdisc.moments.class_moments import ClassMoments
+from maxdisc.numerics.matrices import Floats, blocks
 
 # Nodes of the integral: relative errors are below 1e-6, and mostly 1e-9.
 NODES = 64
@@ -60,9 +60,9 @@ def p_values(family: Family, moments: ClassMoments) -> Floats:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.counting import class_moments
+    >>> from maxdisc.moments.counting import class_moments
     >>> from maxdisc.families import Gaussian
-    >>> from maxdisc.nulls import p_values
+    >>> from maxdisc.significance.p_values import p_values
     >>> X = np.array([[0.0, 1.0, 5.0], [1.0, 2.1, 5.0], [9.0, 1.1, 5.0], [10.3, 2.0, 5.0]])
     >>> moments = class_moments(Gaussian().statistics, X, np.array([0, 0, 1, 1]), 2, powers=True)
     >>> p_values(Gaussian(), moments).round(3)
@@ -235,7 +235,7 @@ def lump_p_values(sums: Floats, n: Floats, squared: Floats, nonzero: Floats, exa
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.nulls import lump_p_values
+    >>> from maxdisc.significance.p_values import lump_p_values
     >>> sums, n = np.array([[5.0], [0.0]]), np.array([[10.0], [10.0]])
     >>> lump_p_values(sums, n, np.array([5.0]), np.array([5.0])).round(4)  # all five in one half
     array([0.0325])
@@ -298,7 +298,7 @@ def effective_share(moments: ClassMoments) -> float:
     --------
     >>> import numpy as np
     >>> from maxdisc.moments import ClassMoments
-    >>> from maxdisc.nulls import effective_share
+    >>> from maxdisc.significance.p_values import effective_share
     >>> effective_share(ClassMoments(np.array([6.0, 2.0]), np.ones((1, 2, 1)), squares=16.0))
     0.5
     """

@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxdisc.families import Family
-from maxdisc.matrices import Booleans, Floats, Integers, Matrix, blocks, is_sparse
-from maxdisc.moments import ratio
+from maxdisc.moments.class_moments import ratio
+from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, blocks, is_sparse
 
 # Labels are dealt out so often at least and at most, and in between often enough for so many numbers ...
 FEWEST, MOST, ENOUGH = 200, 2000, 2_000_000
@@ -64,7 +64,7 @@ def permuted_p_values(
     --------
     >>> import numpy as np
     >>> from maxdisc.families import Gamma
-    >>> from maxdisc.permutation import permuted_p_values
+    >>> from maxdisc.significance.permutation import permuted_p_values
     >>> rng = np.random.default_rng(0)
     >>> X, y = rng.gamma(2.0, size=(60, 40)), np.repeat([0, 1], 30)
     >>> X[:30, 0] *= 3

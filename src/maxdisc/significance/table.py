@@ -9,14 +9,14 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.columns import AnyFamily, AnyMoments, Columns, MixedMoments
 from maxdisc.families import Family
-from maxdisc.matrices import Booleans, Floats, Integers
-from maxdisc.moments import ClassMoments, ratio
-from maxdisc.nulls import effective_share, p_values
-from maxdisc.permutation import permuted_p_values
-from maxdisc.plain_frame import Frame
-from maxdisc.rows import ArrayRows
+from maxdisc.families.blocks import AnyFamily, AnyMoments, Columns, MixedMoments
+from maxdisc.moments.class_moments import ClassMoments, ratio
+from maxdisc.numerics.matrices import Booleans, Floats, Integers
+from maxdisc.numerics.result_frame import Frame
+from maxdisc.rows.row_sources import ArrayRows
+from maxdisc.significance.p_values import effective_share, p_values
+from maxdisc.significance.permutation import permuted_p_values
 
 
 def debiased(
@@ -47,7 +47,7 @@ def debiased(
 
     Examples
     --------
-    >>> from maxdisc.significance import debiased
+    >>> from maxdisc.significance.table import debiased
     >>> debiased([0.5, 0.5, 0.01], n_statistics=[1, 2, 2], n_classes=3, n_rows=[100, 100, 50])
     array([0.48, 0.46, 0.  ])
     """
@@ -77,7 +77,7 @@ def q_values(p: npt.ArrayLike) -> Floats:
 
     Examples
     --------
-    >>> from maxdisc.significance import q_values
+    >>> from maxdisc.significance.table import q_values
     >>> q_values([0.01, 0.02, float("nan"), 0.03, 0.9])
     array([0.04, 0.04,  nan, 0.04, 0.9 ])
     """
@@ -106,7 +106,7 @@ class Significance:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.significance import Significance
+    >>> from maxdisc.significance.table import Significance
     >>> Significance.of(np.array([0.01, 0.5]), None).q
     array([0.02, 0.5 ])
     """
@@ -126,7 +126,7 @@ class Significance:
 
 
 def moment_p_values(family: AnyFamily, moments: AnyMoments) -> Floats:
-    """P-values of all features from their moments, shape (D,); see :func:`maxdisc.nulls.p_values`.
+    """P-values of all features from their moments, shape (D,); see :func:`p_values`.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def row_p_values(
     rows : ArrayRows
         With one label each.
     n_permutations, seed
-        See :func:`maxdisc.permutation.permuted_p_values`.
+        See :func:`maxdisc.significance.permutation.permuted_p_values`.
     """
     given = (rows.labels, rows.n_classes, rows.weights, n_permutations, seed)
     if not isinstance(family, Columns):
@@ -206,7 +206,7 @@ def lucky_rows(moments: ClassMoments, prior: Floats) -> tuple[int, float]:
     --------
     >>> import numpy as np
     >>> from maxdisc.moments import ClassMoments
-    >>> from maxdisc.significance import lucky_rows
+    >>> from maxdisc.significance.table import lucky_rows
     >>> moments = ClassMoments(np.array([30.0, 10.0]), np.ones((1, 2, 1)))
     >>> lucky_rows(moments, np.array([0.75, 0.25])), lucky_rows(moments, np.array([0.5, 0.5]))
     ((2, 40.0), (2, 30.0))
@@ -330,7 +330,7 @@ def location_of(family: Family) -> int:
     Examples
     --------
     >>> from maxdisc.families import Hurdle, Poisson
-    >>> from maxdisc.significance import location_of
+    >>> from maxdisc.significance.table import location_of
     >>> location_of(Poisson()), location_of(Hurdle())
     (0, 1)
     """

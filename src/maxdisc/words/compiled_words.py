@@ -1,6 +1,6 @@
 """From UTF-8 bytes to counts of words: an open hash table of terms, filled while the text is read.
 
-A table of terms is five arrays that only their owner (:class:`maxdisc.words.CompiledTerms`) makes and grows:
+A table of terms is five arrays that only their owner (``CompiledTerms``) makes and grows:
 
 ``slots``   term number and upper half of its hash, or EMPTY; a power of two of them, at most half full
 ``hashes``  hash of each term, for when the slots become too few
@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from maxdisc.kernels.compiling import inlined, kernel
-from maxdisc.kernels.prefetching import prefetch
+from maxdisc.numerics.compiled_prefetching import prefetch
+from maxdisc.numerics.compiling import inlined, kernel
 
 FACTOR = np.uint64(0x9E3779B97F4A7C15)
 EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)

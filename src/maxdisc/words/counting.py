@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from maxdisc.matrices import Booleans, Integers, Matrix
-from maxdisc.switches import batch_size, is_compiled
-from maxdisc.threads import in_threads, n_threads
+from maxdisc.numerics.matrices import Booleans, Integers, Matrix
+from maxdisc.numerics.switches import batch_size, is_compiled
+from maxdisc.numerics.threads import in_threads, n_threads
 
 #: So many characters are counted at a time.
 BATCH = 2**20
@@ -58,7 +58,7 @@ class WordRule:
 
     Examples
     --------
-    >>> from maxdisc.words import WordRule
+    >>> from maxdisc.words.counting import WordRule
     >>> WordRule(stop_words=frozenset({"the"}), ngram_range=(1, 2)).terms("The cat, the Hat")
     ['cat', 'hat', 'cat hat']
     """
@@ -99,7 +99,7 @@ class WordRule:
 
         Examples
         --------
-        >>> from maxdisc.words import WordRule
+        >>> from maxdisc.words.counting import WordRule
         >>> WordRule(ngram_range=(1, 2)).spans("The Cat")
         [('the', 0, 3), ('cat', 4, 7), ('the cat', 0, 7)]
         """
@@ -134,7 +134,7 @@ class Counts:
 
     def renumber(self, numbers: Integers) -> Counts:
         """Give the terms other numbers, in place."""
-        from maxdisc.kernels.words import rename
+        from maxdisc.words.compiled_words import rename
 
         rename(self.indices, numbers)
         return self
@@ -152,7 +152,7 @@ def stacked(
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.words import Counts, stacked
+    >>> from maxdisc.words.counting import Counts, stacked
     >>> counts = Counts(np.array([0, 2, 3]), np.array([0, 1, 2]), np.array([5, 6, 7]))
     >>> stacked([counts, counts], np.array([1, 0, -1]), 2).toarray()
     array([[6, 5],
@@ -173,7 +173,7 @@ def stacked(
         part, before, start = job
         some = slice(start, start + int(before[-1]))
         if compiled:
-            from maxdisc.kernels.words import arrange
+            from maxdisc.words.compiled_words import arrange
 
             rows = (part.indptr, part.indices, part.counts)
             arrange(*rows, columns, n_columns, before, indices[some], data[some])
@@ -247,12 +247,12 @@ class PythonTerms:
 
 
 class CompiledTerms:
-    """The terms of much text, by a rule of runs: the arrays of :mod:`maxdisc.kernels.words`."""
+    """The terms of much text, by a rule of runs: the arrays of :mod:`maxdisc.words.compiled_words`."""
 
     def __init__(self, rule: WordRule) -> None:
         if rule.shortest is None:
             raise ValueError(f"words by the pattern {rule.pattern!r} cannot be counted by compiled code.")
-        from maxdisc.kernels.words import EMPTY
+        from maxdisc.words.compiled_words import EMPTY
 
         self._rule = rule
         self._shortest = rule.shortest
@@ -272,7 +272,7 @@ class CompiledTerms:
         self._n_skipped = self._n
 
     def count(self, documents: Sequence[str]) -> Counts:
-        from maxdisc.kernels.words import count_documents
+        from maxdisc.words.compiled_words import count_documents
 
         text, starts, is_word = _encoded(documents, self._rule.lowercase)
         low, high = self._rule.ngram_range
@@ -318,14 +318,14 @@ class CompiledTerms:
         room = 2 * int(self._ends[self._n]) + (length + 1) * (high * (high + 1) // 2 + 1)
         self._pool = _grown(self._pool, room // 8 + 4)
         if self._slots.size < 2 * terms:
-            from maxdisc.kernels.words import EMPTY, refill
+            from maxdisc.words.compiled_words import EMPTY, refill
 
             self._slots = np.full(1 << (2 * terms - 1).bit_length(), EMPTY)
             refill(self._slots, self._hashes, self._n)
 
     def _take(self, terms: Sequence[bytes]) -> None:
         """Add terms that have not been met yet, given as bytes."""
-        from maxdisc.kernels.words import add_terms
+        from maxdisc.words.compiled_words import add_terms
 
         ends = np.r_[0, np.cumsum([len(term) for term in terms], dtype=np.int64)]
         self._make_room(2 * len(ends) + int(ends[-1]), 1)
@@ -342,7 +342,7 @@ class CompiledTerms:
 
     def sorted(self) -> tuple[SortedTerms, Integers]:
         """These terms in order, and the number that each has there."""
-        from maxdisc.kernels.words import copy_terms
+        from maxdisc.words.compiled_words import copy_terms
 
         order = byte_order(self._pool, self._ends[: self._n + 1])
         numbers = np.empty(self._n, dtype=np.intp)
@@ -363,7 +363,7 @@ class SortedTerms:
     n_times: Integers
 
     def strings(self, numbers: Integers | None = None) -> list[str]:
-        from maxdisc.kernels.words import lines
+        from maxdisc.words.compiled_words import lines
 
         numbers = self.order() if numbers is None else numbers
         lengths = self.ends[numbers + 1] - self.ends[numbers]
@@ -376,7 +376,7 @@ class SortedTerms:
 
     def merged(self, other: SortedTerms) -> tuple[SortedTerms, Integers, Integers]:
         """The terms of both, and the numbers that those of either have there."""
-        from maxdisc.kernels.words import merge_terms
+        from maxdisc.words.compiled_words import merge_terms
 
         most = len(self.n_times) + len(other.n_times)
         pool = np.zeros(len(self.pool) + len(other.pool), dtype=np.uint64)
@@ -457,11 +457,11 @@ def byte_order(pool: npt.NDArray[np.uint64], ends: npt.NDArray[np.int64]) -> Int
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.words import byte_order
+    >>> from maxdisc.words.counting import byte_order
     >>> byte_order(np.frombuffer(b"beaab...", dtype=np.uint64), np.array([0, 2, 3, 5]))
     array([1, 2, 0])
     """
-    from maxdisc.kernels.words import leading_bytes
+    from maxdisc.words.compiled_words import leading_bytes
 
     keys = np.empty((len(ends) - 1, 2), dtype=np.uint64)
     leading_bytes(pool, ends, keys)

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from maxdisc.matrices import Matrix, blocks, is_sparse, row_totals, with_data
-from maxdisc.parameters import require_one_of
+from maxdisc.numerics.matrices import Matrix, blocks, is_sparse, row_totals, with_data
+from maxdisc.rows.validation import require_one_of
 
 SCALES = ("length", "log", "frequency", None)
 
@@ -49,7 +49,7 @@ class CountScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.scaling import CountScaler
+    >>> from maxdisc.words import CountScaler
     >>> CountScaler().fit_transform(np.array([[3, 1], [0, 2]])).toarray()
     array([[2.25, 0.75],
            [0.  , 3.  ]])

@@ -16,11 +16,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from sklearn.utils.validation import check_is_fitted
 
-from maxdisc.matrices import Booleans, Integers, Matrix
-from maxdisc.parameters import require_one_of
-from maxdisc.scaling import SCALES, scaled_counts
-from maxdisc.vocabulary import TermTotals
-from maxdisc.words import Counts, Terms, WordRule, count_words, stacked
+from maxdisc.numerics.matrices import Booleans, Integers, Matrix
+from maxdisc.rows.validation import require_one_of
+from maxdisc.words.counting import Counts, Terms, WordRule, count_words, stacked
+from maxdisc.words.scaling import SCALES, scaled_counts
+from maxdisc.words.vocabulary import TermTotals
 
 
 class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):

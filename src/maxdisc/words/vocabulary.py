@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from maxdisc.matrices import Integers
-from maxdisc.words import WordRule, count_words
+from maxdisc.numerics.matrices import Integers
+from maxdisc.words.counting import WordRule, count_words
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,8 +26,8 @@ class TermTotals:
 
     Examples
     --------
-    >>> from maxdisc.vocabulary import TermTotals
-    >>> from maxdisc.words import WordRule
+    >>> from maxdisc.words.vocabulary import TermTotals
+    >>> from maxdisc.words.counting import WordRule
     >>> rule = WordRule(r"(?u)\b\w\w+\b", True, frozenset(), (1, 1))
     >>> both = TermTotals.of(["to be or not to be"], rule) + TermTotals.of(["to do"], rule)
     >>> dict(zip(both.terms, both.n_times.tolist()))

@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 
 from maxdisc.adapters.anndata.expression import expression_of, require_target, require_unique
-from maxdisc.artifact import load
-from maxdisc.fitted import FittedModel
-from maxdisc.matching import MatchedColumns
-from maxdisc.scaling import CountScaler
+from maxdisc.inspection.matching import MatchedColumns
+from maxdisc.inspection.model_view import ModelView
+from maxdisc.model_file.persistence import load
+from maxdisc.words.scaling import CountScaler
 
 
 def annotate(
@@ -121,13 +121,13 @@ def annotate(
     return target if copy else None
 
 
-def _loaded(model: Any) -> tuple[FittedModel, str | None]:
+def _loaded(model: Any) -> tuple[ModelView, str | None]:
     """The model, and what its file is called, if it is from one."""
     path = None
     if isinstance(model, (str, os.PathLike)):
         path = Path(model).name
         model = load(model)
-    fitted = FittedModel.of(model)
+    fitted = ModelView.of(model)
     first = fitted.classifier if fitted.before is None else fitted.before[0]
     if fitted.before is not None and not isinstance(first, CountScaler):
         raise ValueError(f"the model begins with {type(first).__name__}: one of tables of numbers is needed.")
@@ -139,7 +139,7 @@ def _loaded(model: Any) -> tuple[FittedModel, str | None]:
     return fitted, path
 
 
-def _require_novelty(fitted: FittedModel, unknown: float, label: str) -> None:
+def _require_novelty(fitted: ModelView, unknown: float, label: str) -> None:
     if label in fitted.classes:
         raise ValueError(
             f"{label!r} is a class of the model: say what unknown cells are called, unknown_label=..."

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pandas as pd
 import scipy.sparse as sp
 
-from maxdisc.matrices import Integers, Matrix, canonical, is_sparse
-from maxdisc.switches import batch_size
+from maxdisc.numerics.matrices import Integers, Matrix, canonical, is_sparse
+from maxdisc.numerics.switches import batch_size
 
 #: So many values of a dense matrix, or stored ones of a sparse one, are looked at at a time.
 DENSE_VALUES, SPARSE_VALUES = 2**22, 2**23

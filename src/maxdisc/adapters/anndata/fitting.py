@@ -10,7 +10,7 @@ import numpy as np
 
 from maxdisc.adapters.anndata.expression import expression_of, labels_of, require_unique
 from maxdisc.classifier import MaxDiscClassifier
-from maxdisc.streams import Labelled, LabelledStream
+from maxdisc.engines.labelled_stream import Labelled, LabelledStream
 
 
 def fit(

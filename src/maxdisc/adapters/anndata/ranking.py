@@ -17,8 +17,8 @@ from maxdisc.adapters.anndata.expression import (
     require_target,
     require_unique,
 )
-from maxdisc.markers import ClassSums, Markers, find_markers
-from maxdisc.matrices import Booleans, Floats, Integers
+from maxdisc.numerics.matrices import Booleans, Floats, Integers
+from maxdisc.significance.markers import ClassSums, Markers, find_markers
 
 #: As scanpy writes them, so that its readers find what they know.
 _TYPES = {"scores": "float32", "logfoldchanges": "float32", "pvals": "float64", "pvals_adj": "float64"}
@@ -63,9 +63,8 @@ def rank_genes(
         How many genes of each group are written; by default all.
     family : str
         The densities that are compared: "auto", "poisson", "hurdle", "bernoulli", "geometric", "exponential",
-        "gaussian" or "gaussian_shared"; see :func:`maxdisc.markers.find_markers`. "auto" is Poisson, for
-        counts and for their logs, unless values are negative, as scaled ones are: then Gaussian with one
-        variance in the group and the rest.
+        "gaussian" or "gaussian_shared"; "auto" is Poisson, for counts and for their logs, unless values
+        are negative, as scaled ones are: then Gaussian with one variance in the group and the rest.
     smoothing : float
         Pseudo non-zero cells of each group: more of it ranks genes lower that few cells express.
     mask_var : array-like of bool of shape (D,) or str, optional

@@ -30,9 +30,9 @@ from maxdisc.adapters.onnx.counts import (
 from maxdisc.adapters.onnx.exporting import to_onnx
 from maxdisc.classifier import MaxDiscClassifier
 from maxdisc.discriminative import DiscriminativeMaxEnt
-from maxdisc.scaling import CountScaler
 from maxdisc.search import MaxDiscSearchCV
-from maxdisc.text import TermFrequencyVectorizer
+from maxdisc.words.scaling import CountScaler
+from maxdisc.words.vectorizer import TermFrequencyVectorizer
 
 __all__ = ["to_onnx"]
 

@@ -14,10 +14,10 @@ from maxdisc.adapters.onnx.decisions import mixed_scores, plain_scores
 from maxdisc.adapters.onnx.graph import Graph
 from maxdisc.adapters.onnx.inputs import Inputs
 from maxdisc.classifier import MaxDiscClassifier
+from maxdisc.decisions.mixed import MixedDecision
 from maxdisc.discriminative import DiscriminativeMaxEnt
-from maxdisc.mixed import MixedDecision
-from maxdisc.reading import names_of
-from maxdisc.schema import plain_family
+from maxdisc.fitting.data import names_of
+from maxdisc.rows.schema import plain_family
 
 #: The node that stops a run, as the library refuses such rows; messages of runtimes have its name.
 GUARD = "maxdisc_cannot_score_a_row_with_such_a_value_or_a_missing_cell"

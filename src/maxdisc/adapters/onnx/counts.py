@@ -10,8 +10,8 @@ from skl2onnx.common.data_types import DoubleTensorType, StringTensorType
 from sklearn.utils.validation import check_is_fitted
 
 from maxdisc.adapters.onnx.graph import Graph
-from maxdisc.scaling import CountScaler
-from maxdisc.text import TermFrequencyVectorizer
+from maxdisc.words.scaling import CountScaler
+from maxdisc.words.vectorizer import TermFrequencyVectorizer
 
 #: The node that stops a run at a count that is negative or no number, as the scaler does.
 GUARD = "maxdisc_counts_must_not_be_negative_or_missing"
@@ -68,7 +68,7 @@ def convert_vectorizer(scope: Any, operator: Any, container: Any) -> None:
 
 
 def convert_scaler(scope: Any, operator: Any, container: Any) -> None:
-    """The nodes of a :class:`maxdisc.scaling.CountScaler`."""
+    """The nodes of a :class:`maxdisc.words.CountScaler`."""
     model: CountScaler = operator.raw_operator
     graph, n_columns = Graph(scope, container), int(operator.raw_operator.n_features_in_)
     counts = graph.cast(operator.inputs[0].full_name)
@@ -161,7 +161,7 @@ def _in_place(graph: Graph, counts: str, columns: Any, n_terms: int) -> str:
 def _scaled(
     graph: Graph, counts: str, model: TermFrequencyVectorizer | CountScaler, width: int, result: str
 ) -> None:
-    """What :func:`maxdisc.scaling.scaled_counts` does."""
+    """What :func:`maxdisc.words.scaling.scaled_counts` does."""
     if model.scale is None:
         graph.add("Identity", counts, result=result)
         return

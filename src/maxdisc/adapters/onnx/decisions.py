@@ -9,15 +9,15 @@ import numpy as np
 from maxdisc.adapters.onnx.graph import Graph
 from maxdisc.adapters.onnx.inputs import Inputs
 from maxdisc.adapters.onnx.statistics import outside, statistics
-from maxdisc.averaging import AveragedDecision, LinearForm, finite
-from maxdisc.decision import LinearDecision
+from maxdisc.decisions.joint import JointDecision
+from maxdisc.decisions.joint_average import AveragedDecision, LinearForm, finite
+from maxdisc.decisions.linear import LinearDecision
+from maxdisc.decisions.mixed import BlockDecision, MixedDecision
 from maxdisc.families import Family, Gaussian
-from maxdisc.frames import WORD
-from maxdisc.joint import JointDecision
-from maxdisc.matrices import Booleans, Floats, Integers
-from maxdisc.mixed import BlockDecision, MixedDecision
-from maxdisc.schema import Schema
-from maxdisc.support import Support
+from maxdisc.families.support import Support
+from maxdisc.numerics.matrices import Booleans, Floats, Integers
+from maxdisc.rows.frames import WORD
+from maxdisc.rows.schema import Schema
 
 #: What stands in for a missing cell until its statistics are set to 0.
 ANY_VALUE = 0.5

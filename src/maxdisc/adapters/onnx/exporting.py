@@ -22,9 +22,9 @@ from sklearn.utils.validation import check_is_fitted
 from maxdisc.adapters.onnx.counts import LOCALE
 from maxdisc.classifier import MaxDiscClassifier
 from maxdisc.discriminative import DiscriminativeMaxEnt
-from maxdisc.frames import WORD, cells_of, column_names, is_frame
+from maxdisc.rows.frames import WORD, cells_of, column_names, is_frame
 from maxdisc.search import MaxDiscSearchCV
-from maxdisc.text import TermFrequencyVectorizer
+from maxdisc.words.vectorizer import TermFrequencyVectorizer
 
 #: What the one input of a graph is called.
 INPUT = "X"

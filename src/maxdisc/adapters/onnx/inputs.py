@@ -11,7 +11,7 @@ import numpy.typing as npt
 from skl2onnx.common.data_types import StringTensorType
 
 from maxdisc.adapters.onnx.graph import Graph
-from maxdisc.matrices import Integers, column_name
+from maxdisc.numerics.matrices import Integers, column_name
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from maxdisc.families import (
     NumericFamily,
     Poisson,
 )
-from maxdisc.functions import (
+from maxdisc.families.functions import (
     Cosine,
     Deviation,
     Indicator,
@@ -117,7 +117,7 @@ def _function(graph: Graph, family: NumericFamily, function: Any, x: str) -> str
         called = getattr(function, "__name__", None) or repr(function)
         raise ValueError(
             f"the function {called} of the {family.name} family has no ONNX operators: use functions of "
-            "maxdisc.functions, or predict with maxdisc itself."
+            "maxdisc.families.functions, or predict with maxdisc itself."
         )
     return made(graph, function, x)
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import scipy.sparse as sp
 
-from maxdisc.matrices import Booleans, Floats, Matrix, is_sparse
+from maxdisc.numerics.matrices import Booleans, Floats, Matrix, is_sparse
 
 #: What columns are called on their way to the rows; with no column of weights, all weigh the same.
 INPUT, LABEL, WEIGHT = "input", "label", "weight"

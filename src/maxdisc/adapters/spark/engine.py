@@ -1,4 +1,4 @@
-"""The engine of :mod:`maxdisc.partitions`: jobs go to a DataFrame's partitions, sums come back as a tree."""
+"""Spark as an engine: jobs go to a DataFrame's partitions, sums come back as a tree."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from maxdisc.adapters.spark.columns import Piece
-from maxdisc.partitions import Job, Summand, entrywise
+from maxdisc.rows.partitions import Job, Summand, entrywise
 
 #: So many sums are added up in one place.
 FAN_IN = 8

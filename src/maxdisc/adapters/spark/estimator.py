@@ -20,7 +20,7 @@ from maxdisc.adapters.spark.fitting import fit_pieces
 from maxdisc.adapters.spark.jobs import Facts
 from maxdisc.adapters.spark.model import SparkMaxDiscClassifierModel, TextOrFeatures, type_of
 from maxdisc.classifier import MaxDiscClassifier
-from maxdisc.text import TermFrequencyVectorizer
+from maxdisc.words.vectorizer import TermFrequencyVectorizer
 
 #: More labels than this are more likely names of rows.
 MOST_LABELS = 2**16

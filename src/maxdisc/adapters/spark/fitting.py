@@ -13,8 +13,8 @@ from sklearn.pipeline import Pipeline
 from maxdisc.adapters.spark.engine import MOST_BYTES, FrameEngine
 from maxdisc.adapters.spark.jobs import Facts, labelled_rows, survey, unchanged, vectorised
 from maxdisc.classifier import MaxDiscClassifier
-from maxdisc.partitions import PartitionedRows
-from maxdisc.text import TermFrequencyVectorizer
+from maxdisc.rows.partitions import PartitionedRows
+from maxdisc.words.vectorizer import TermFrequencyVectorizer
 
 
 def fit_pieces(

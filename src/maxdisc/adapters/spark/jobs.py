@@ -11,8 +11,8 @@ import numpy.typing as npt
 from pyspark import TaskContext
 
 from maxdisc.adapters.spark.columns import Piece, in_form
-from maxdisc.matrices import is_sparse
-from maxdisc.rows import ArrayRows
+from maxdisc.numerics.matrices import is_sparse
+from maxdisc.rows.row_sources import ArrayRows
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,9 +28,9 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, NumericType, StringType
 
 from maxdisc.adapters.spark.columns import features_of
-from maxdisc.artifact import from_bytes, to_bytes
-from maxdisc.fitted import FittedModel
-from maxdisc.matrices import Floats, is_sparse
+from maxdisc.inspection.model_view import ModelView
+from maxdisc.model_file.persistence import from_bytes, to_bytes
+from maxdisc.numerics.matrices import Floats, is_sparse
 
 #: A cell of Parquet holds this much of a model file, which may be larger than a cell can be.
 _CELL = 2**25
@@ -130,7 +130,7 @@ class SparkMaxDiscClassifierModel(
     @property
     def _indices(self) -> npt.NDArray[np.intp]:
         """Where the classes stand in the vectors: indices may be missing among the training labels."""
-        classes = FittedModel.of(self.estimator).classifier.classes_
+        classes = ModelView.of(self.estimator).classifier.classes_
         return np.arange(len(classes)) if classes.dtype.kind in "OU" else classes.astype(np.intp)
 
     @property
@@ -138,7 +138,7 @@ class SparkMaxDiscClassifierModel(
         """What the indices mean."""
         if self._labels is not None:
             return self._labels
-        classes = FittedModel.of(self.estimator).classifier.classes_
+        classes = ModelView.of(self.estimator).classifier.classes_
         words = classes.dtype.kind in "OU"
         return [str(c) for c in classes] if words else [str(index) for index in range(self.numClasses)]
 
@@ -150,7 +150,7 @@ class SparkMaxDiscClassifierModel(
     @property
     def numFeatures(self) -> int:
         """The number of features, or of known words."""
-        return int(FittedModel.of(self.estimator).classifier.n_features_in_)
+        return int(ModelView.of(self.estimator).classifier.n_features_in_)
 
     def setTextCol(self, value: str) -> SparkMaxDiscClassifierModel:
         """Name the column of documents."""

@@ -10,7 +10,7 @@ from maxdisc.cli.failures import BadInputError
 from maxdisc.cli.options import Family, Missing
 
 if TYPE_CHECKING:
-    from maxdisc.sources import Roles
+    from maxdisc.files import Roles
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class AskedColumns:
 
     Examples
     --------
-    >>> from maxdisc.cli.asked import AskedColumns
+    >>> from maxdisc.cli.fit.column_options import AskedColumns
     >>> AskedColumns.of(["gamma", "age=poisson", "zip=categorical"], ["site"])
     AskedColumns(family='gamma', single=(('age', 'poisson'),), categorical=('site', 'zip'), missing='ignore')
     """
@@ -77,7 +77,7 @@ class AskedColumns:
 
     def families(self, roles: Roles, source: str) -> str | dict[str, str]:
         """The parameter ``family``: by column where single ones are named, or some are categories."""
-        from maxdisc.sources import matching
+        from maxdisc.files import matching
 
         if not roles.features:
             if self.flags:

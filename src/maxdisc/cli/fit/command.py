@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional, cast
 
 import typer
 
-from maxdisc.cli.asked import AskedColumns, require_numbers
+from maxdisc.cli.console import Speech, evidence_line, say_facts, say_json, size_of, unlabelled_line
 from maxdisc.cli.failures import BadInputError, command
+from maxdisc.cli.fit.column_options import AskedColumns, require_numbers
 from maxdisc.cli.options import (
     DATA,
     LEARNING,
@@ -40,12 +41,11 @@ from maxdisc.cli.options import (
     TextOption,
 )
 from maxdisc.cli.outputs import require_writable, written_since
-from maxdisc.cli.speech import Speech, evidence_line, say_facts, say_json, size_of, unlabelled_line
-from maxdisc.remembered import file_names
+from maxdisc.model_file.about import file_names
 
 if TYPE_CHECKING:
     from maxdisc.cli.labelled import Described, LabelledRows
-    from maxdisc.sources import Dataset, Roles
+    from maxdisc.files import Dataset, Roles
 
 
 @command
@@ -315,8 +315,8 @@ def fit(
     alike = "--structure joint" if structure is Structure.joint else "--redundancy" if redundancy else ""
     if alike:
         asked.require_none(alike, "is of numbers of one family")
-    from maxdisc.cli.loaded import note_values
-    from maxdisc.sources import Dataset, guess_roles
+    from maxdisc.cli.model import note_values
+    from maxdisc.files import Dataset, guess_roles
 
     columns = {"text_column": text, "label_column": label}
     dataset = Dataset(data, format=_value(format), encoding=encoding, layer=layer, **columns)
@@ -337,7 +337,7 @@ def fit(
         _note_roles(roles, rows, speech)
     else:
         if stream or checkpoint is not None:
-            from maxdisc.cli.streaming import Streaming
+            from maxdisc.cli.fit.streaming import Streaming
 
             settings = {"classifier": learning, "words": words}
             given = (dataset, roles, settings, skip_unlabelled, speech)
@@ -362,7 +362,7 @@ def fit(
                 unfitted = _unfitted(roles, learning, words)
                 model = fitted.best_estimator_ if fitted else unfitted.fit(held.X, held.y)
                 _give_names(model, dataset.matrix_names if roles.text is None else None)
-    from maxdisc.artifact import save
+    from maxdisc.model_file.persistence import save
 
     save(model, output, moments=moments, about=_about(roles, rows, dataset.formats, layer))
     if streaming is not None:
@@ -414,7 +414,7 @@ def _unfitted(roles: Roles, learning: dict[str, Any], words: dict[str, Any]) -> 
     classifier = MaxDiscClassifier(**learning)
     if roles.text is None:
         return classifier
-    from maxdisc.text import TermFrequencyVectorizer
+    from maxdisc.words.vectorizer import TermFrequencyVectorizer
 
     return Pipeline([("vectorizer", TermFrequencyVectorizer(**words)), ("classifier", classifier)])
 
@@ -461,11 +461,11 @@ class _Elsewhere:
     ) -> tuple[Any, Described]:
         """A model of the rows, and what is told of them."""
         if self.engine is Engine.spark:
-            from maxdisc.cli.on_spark import fit_on_spark
+            from maxdisc.cli.fit.on_spark import fit_on_spark
 
             master = self.master or "local[*]"
             return fit_on_spark(dataset, roles, learning, words, skip_unlabelled, master, speech)
-        from maxdisc.cli.on_dask import fit_on_dask
+        from maxdisc.cli.fit.on_dask import fit_on_dask
 
         unfitted = _unfitted(roles, learning, words)
         model, rows = fit_on_dask(unfitted, dataset, roles, self.scheduler, skip_unlabelled, speech)
@@ -528,10 +528,10 @@ def _about(
 
 
 def _facts(model: Any, roles: Roles, rows: Described, output: Path, seconds: float) -> dict[str, Any]:
-    from maxdisc.evidence import Evidence as Weighed
-    from maxdisc.fitted import FittedModel
+    from maxdisc.calibration.evidence import Evidence as Weighed
+    from maxdisc.inspection.model_view import ModelView
 
-    fitted = FittedModel.of(model)
+    fitted = ModelView.of(model)
     classifier = fitted.classifier
     path, weighed = classifier.path_, classifier.evidence_
     facts: dict[str, Any] = {
@@ -574,7 +574,7 @@ def _facts(model: Any, roles: Roles, rows: Described, output: Path, seconds: flo
 
 def _told_evidence(classifier: Any) -> dict[str, Any]:
     """How much the densities of features count, and by what."""
-    from maxdisc.evidence import Evidence as Weighed
+    from maxdisc.calibration.evidence import Evidence as Weighed
 
     weighed = classifier.evidence_
     if isinstance(weighed, Weighed):

@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from maxdisc.adapters.dask import DaskEngine, connected
-from maxdisc.adapters.labelled import Labelled, fit_labelled
+from maxdisc.cli.console import Speech
 from maxdisc.cli.failures import BadInputError
 from maxdisc.cli.labelled import Unlabelled, naming_rows, require_short
-from maxdisc.cli.speech import Speech
-from maxdisc.settings import Settings
-from maxdisc.sources import Dataset, Roles, SourceError
+from maxdisc.engines.partitioned_fit import Labelled, fit_labelled
+from maxdisc.files import Dataset, Roles, SourceError
+from maxdisc.fitting.settings import Settings
 
 
 @dataclass(frozen=True, eq=False)

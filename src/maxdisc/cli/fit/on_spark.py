@@ -18,11 +18,11 @@ from maxdisc.adapters.spark.fitting import fit_pieces
 from maxdisc.adapters.spark.jobs import Facts
 from maxdisc.adapters.spark.session import session
 from maxdisc.classifier import MaxDiscClassifier
+from maxdisc.cli.console import Speech
 from maxdisc.cli.failures import BadInputError
 from maxdisc.cli.labelled import Unlabelled, require_short
-from maxdisc.cli.speech import Speech
-from maxdisc.sources import Dataset, Roles
-from maxdisc.text import TermFrequencyVectorizer
+from maxdisc.files import Dataset, Roles
+from maxdisc.words.vectorizer import TermFrequencyVectorizer
 
 
 @dataclass(frozen=True, eq=False)

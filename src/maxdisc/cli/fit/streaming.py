@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer
-from maxdisc.checkpoints import CheckpointError, Journal
+from maxdisc.cli.console import Speech
 from maxdisc.cli.failures import BadInputError
 from maxdisc.cli.labelled import LabelledRows, Unlabelled, labelled_part
-from maxdisc.cli.speech import Speech
-from maxdisc.column_families import takes_columns_of_frames
-from maxdisc.sources import Dataset, Roles, SourceError, recut
-from maxdisc.streams import LabelledStream, Seen
-from maxdisc.switches import batch_size
+from maxdisc.engines.checkpoints import CheckpointError, Journal
+from maxdisc.engines.labelled_stream import LabelledStream, Seen
+from maxdisc.files import Dataset, Roles, SourceError, recut
+from maxdisc.numerics.switches import batch_size
+from maxdisc.rows.column_families import takes_columns_of_frames
 
 #: What a batch may hold at most.
 MOST_ROWS, MOST_BYTES = 2**16, 2**23

@@ -11,13 +11,13 @@ over lattices use the Gauss rule of the counting measure, which is exact for sho
 are not powers are evaluated once, on panels that all problems share.
 """
 
-from maxdisc.dual.attempts import Solver
-from maxdisc.dual.compiled import legendre_table, solve_on_nodes
-from maxdisc.dual.members import draw, expectations, integrals, known_mean, nearest_point
-from maxdisc.dual.problem import Problem
-from maxdisc.dual.regularising import SHARES
-from maxdisc.dual.solving import solve
-from maxdisc.dual.status import TOLERANCE, Solution, Status
+from maxdisc.families.dual.attempts import Solver
+from maxdisc.families.dual.densities import draw, expectations, integrals, known_mean, nearest_point
+from maxdisc.families.dual.kernel_arguments import legendre_table, solve_on_nodes
+from maxdisc.families.dual.problem import Problem
+from maxdisc.families.dual.regularisation import SHARES
+from maxdisc.families.dual.solver import solve
+from maxdisc.families.dual.status import TOLERANCE, Solution, Status
 
 __all__ = [
     "SHARES",

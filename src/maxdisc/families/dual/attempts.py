@@ -6,17 +6,17 @@ from typing import Literal
 
 import numpy as np
 
-from maxdisc.dual.beginnings import CoarseDual, known_members
-from maxdisc.dual.compiled import compiled_newton
-from maxdisc.dual.gradient import by_gradient
-from maxdisc.dual.newton import Dual, newton
-from maxdisc.dual.powers import ScaledPowers
-from maxdisc.dual.problem import PROBLEMS_AT_A_TIME, Problem, coordinate_of
-from maxdisc.dual.scaling import by_scaling
-from maxdisc.dual.status import TOLERANCE
-from maxdisc.dual.tree import tree_solved
-from maxdisc.matrices import Floats, Integers, blocks
-from maxdisc.threads import in_threads
+from maxdisc.families.dual.iterative_scaling import by_scaling
+from maxdisc.families.dual.kernel_arguments import compiled_newton
+from maxdisc.families.dual.lbfgs import by_gradient
+from maxdisc.families.dual.newton import Dual, newton
+from maxdisc.families.dual.powers import ScaledPowers
+from maxdisc.families.dual.problem import PROBLEMS_AT_A_TIME, Problem, coordinate_of
+from maxdisc.families.dual.starting_points import CoarseDual, known_members
+from maxdisc.families.dual.status import TOLERANCE
+from maxdisc.families.dual.tree import tree_solved
+from maxdisc.numerics.matrices import Floats, Integers, blocks
+from maxdisc.numerics.threads import in_threads
 
 Solver = Literal["newton", "gis", "gradient"]
 

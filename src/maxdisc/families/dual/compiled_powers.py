@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from maxdisc.kernels.compiling import inlined, kernel
-from maxdisc.kernels.dual_steps import (
+from maxdisc.families.dual.compiled_steps import (
     LENGTH,
     SLOPE,
     STALLED,
@@ -27,8 +26,9 @@ from maxdisc.kernels.dual_steps import (
     redirects,
     solve_factorised,
 )
+from maxdisc.numerics.compiling import inlined, kernel
 
-#: As in :mod:`maxdisc.dual`.
+#: As in :mod:`maxdisc.families.dual`.
 LOST = 45.0
 ROUGH = 1e-8
 N_NODES = 16

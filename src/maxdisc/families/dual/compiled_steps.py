@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from maxdisc.kernels.compiling import inlined
+from maxdisc.numerics.compiling import inlined
 
-#: As in :mod:`maxdisc.dual`.
+#: As in :mod:`maxdisc.families.dual`.
 AIM = 1e-12
 # What the iterations know of themselves.
 VALUE, WORST, SLOPE, LENGTH, STALLED, TURNED = 0, 1, 2, 3, 4, 5

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from maxdisc.kernels.compiling import inlined, kernel
-from maxdisc.kernels.dual import LOST, N_NODES, ROUGH
-from maxdisc.kernels.dual_steps import (
+from maxdisc.families.dual.compiled_powers import LOST, N_NODES, ROUGH
+from maxdisc.families.dual.compiled_steps import (
     LENGTH,
     VALUE,
     WORST,
@@ -23,6 +22,7 @@ from maxdisc.kernels.dual_steps import (
     finished,
     redirects,
 )
+from maxdisc.numerics.compiling import inlined, kernel
 
 #: More panels than this no density needs.
 MOST_PANELS = 1500

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from maxdisc.dual.attempts import distinct_columns
-from maxdisc.dual.beginnings import densest, known_members, scan
-from maxdisc.dual.compiled import compiled_expectations, worth_compiling
-from maxdisc.dual.panels import Integrals, integrate, lattice_blocks, rules
-from maxdisc.dual.powers import ScaledPowers
-from maxdisc.dual.problem import PROBLEMS_AT_A_TIME, Nodes, Problem, nodes_at
-from maxdisc.dual.tree import tree_expectations
-from maxdisc.functions import Power
-from maxdisc.matrices import Floats, Integers, blocks
-from maxdisc.support import Support
-from maxdisc.threads import in_threads
+from maxdisc.families.dual.attempts import distinct_columns
+from maxdisc.families.dual.kernel_arguments import compiled_expectations, worth_compiling
+from maxdisc.families.dual.powers import ScaledPowers
+from maxdisc.families.dual.problem import PROBLEMS_AT_A_TIME, Nodes, Problem, nodes_at
+from maxdisc.families.dual.quadrature import Integrals, integrate, lattice_blocks, rules
+from maxdisc.families.dual.starting_points import densest, known_members, scan
+from maxdisc.families.dual.tree import tree_expectations
+from maxdisc.families.functions import Power
+from maxdisc.families.support import Support
+from maxdisc.numerics.matrices import Floats, Integers, blocks
+from maxdisc.numerics.threads import in_threads
 
 
 def expectations(problem: Problem, natural: Floats) -> tuple[Floats, Floats]:
@@ -25,9 +25,9 @@ def expectations(problem: Problem, natural: Floats) -> tuple[Floats, Floats]:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.dual import Problem, expectations
-    >>> from maxdisc.functions import moments
-    >>> from maxdisc.support import Support
+    >>> from maxdisc.families.dual import Problem, expectations
+    >>> from maxdisc.families import moments
+    >>> from maxdisc.families import Support
     >>> expectations(Problem(Support(0.0), moments(1)), np.array([[-2.0]]))[1].round(12)
     array([[0.5]])
     """
@@ -57,9 +57,9 @@ def integrals(problem: Problem, natural: Floats) -> Integrals:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.dual import Problem, integrals
-    >>> from maxdisc.functions import moments
-    >>> from maxdisc.support import Support
+    >>> from maxdisc.families.dual import Problem, integrals
+    >>> from maxdisc.families import moments
+    >>> from maxdisc.families import Support
     >>> integrals(Problem(Support(0.0), moments(1)), np.array([[-2.0]])).mean.round(12)
     array([[0.5]])
     """

@@ -6,11 +6,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from maxdisc.dual.newton import Dual
-from maxdisc.dual.panels import N_NODES, rules
-from maxdisc.dual.problem import nodes_at
-from maxdisc.dual.status import TOLERANCE
-from maxdisc.matrices import Floats, Integers
+from maxdisc.families.dual.newton import Dual
+from maxdisc.families.dual.problem import nodes_at
+from maxdisc.families.dual.quadrature import N_NODES, rules
+from maxdisc.families.dual.status import TOLERANCE
+from maxdisc.numerics.matrices import Floats, Integers
 
 #: Log weights (P, n), statistics (P, L, n) and owners (P,) of panels that stay where they are.
 Nodal: TypeAlias = tuple[Floats, Floats, Integers]

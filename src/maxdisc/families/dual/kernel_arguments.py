@@ -6,14 +6,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from maxdisc.dual.beginnings import densest
-from maxdisc.dual.panels import lattice_blocks, rules
-from maxdisc.dual.powers import ScaledPowers
-from maxdisc.dual.problem import PROBLEMS_AT_A_TIME, Problem
-from maxdisc.matrices import Floats, Integers, blocks
-from maxdisc.support import Support
-from maxdisc.switches import is_compiled
-from maxdisc.threads import in_threads
+from maxdisc.families.dual.powers import ScaledPowers
+from maxdisc.families.dual.problem import PROBLEMS_AT_A_TIME, Problem
+from maxdisc.families.dual.quadrature import lattice_blocks, rules
+from maxdisc.families.dual.starting_points import densest
+from maxdisc.families.support import Support
+from maxdisc.numerics.matrices import Floats, Integers, blocks
+from maxdisc.numerics.switches import is_compiled
+from maxdisc.numerics.threads import in_threads
 
 #: From this many problems on, compiled code is worth loading: a single hard one takes a second without it.
 MANY_PROBLEMS = 2
@@ -58,7 +58,7 @@ def _kernel_places(
 
 def compiled_newton(problem: Problem, targets: Floats, max_iter: int) -> tuple[Floats, Floats, Integers]:
     """What :func:`_iterated` does for powers by Newton's method, compiled."""
-    from maxdisc.kernels.dual import powers_newton
+    from maxdisc.families.dual.compiled_powers import powers_newton
 
     n = targets.shape[1]
     natural, residual, n_iter = np.empty(targets.shape), np.empty(n), np.empty(n, dtype=np.intp)
@@ -135,7 +135,7 @@ def solve_on_nodes(
 
     Sums over the nodes stand for integrals, be they right or not: :func:`solve` begins here, and checks.
     """
-    from maxdisc.kernels.dual import newton_on_nodes
+    from maxdisc.families.dual.compiled_powers import newton_on_nodes
 
     n = len(targets)
     theta, residual, n_iter = np.empty(targets.shape), np.empty(n), np.empty(n, dtype=np.intp)
@@ -149,8 +149,8 @@ def solve_on_nodes(
 
 
 def compiled_expectations(problem: Problem, natural: Floats) -> tuple[Floats, Floats]:
-    """What :func:`maxdisc.dual.expectations` gives for powers, compiled."""
-    from maxdisc.kernels.dual import powers_integrals
+    """What :func:`maxdisc.families.dual.expectations` gives for powers, compiled."""
+    from maxdisc.families.dual.compiled_powers import powers_integrals
 
     support, start = problem.support, densest(problem, natural)
     scaled = ScaledPowers.around(support, natural, start)

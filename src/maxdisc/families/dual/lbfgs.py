@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import minimize
 
-from maxdisc.dual.newton import Dual
-from maxdisc.dual.scaling import Nodal, fixed_nodes, sums_on_nodes
-from maxdisc.dual.status import TOLERANCE
-from maxdisc.matrices import Floats, Integers
+from maxdisc.families.dual.iterative_scaling import Nodal, fixed_nodes, sums_on_nodes
+from maxdisc.families.dual.newton import Dual
+from maxdisc.families.dual.status import TOLERANCE
+from maxdisc.numerics.matrices import Floats, Integers
 
 
 def by_gradient(dual: Dual, theta: Floats, max_iter: int) -> tuple[Floats, Floats, Integers]:

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxdisc.dual.beginnings import CoarseDual, densest
-from maxdisc.dual.panels import Basis, Integrals, integrate
-from maxdisc.dual.problem import Problem
-from maxdisc.dual.status import AIM
-from maxdisc.matrices import Floats, Integers
+from maxdisc.families.dual.problem import Problem
+from maxdisc.families.dual.quadrature import Basis, Integrals, integrate
+from maxdisc.families.dual.starting_points import CoarseDual, densest
+from maxdisc.families.dual.status import AIM
+from maxdisc.numerics.matrices import Floats, Integers
 
 
 class Dual(NamedTuple):

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxdisc.dual.panels import Basis
-from maxdisc.dual.problem import nodes_at
-from maxdisc.matrices import Booleans, Floats, Integers
-from maxdisc.support import Support
+from maxdisc.families.dual.problem import nodes_at
+from maxdisc.families.dual.quadrature import Basis
+from maxdisc.families.support import Support
+from maxdisc.numerics.matrices import Booleans, Floats, Integers
 
 
 class ScaledPowers(NamedTuple):

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxdisc.functions import FeatureFunction, moments
-from maxdisc.matrices import Floats
-from maxdisc.support import Support
+from maxdisc.families.functions import FeatureFunction, moments
+from maxdisc.families.support import Support
+from maxdisc.numerics.matrices import Floats
 
 # The coordinate ends where doubles do.
 END = 690.0
@@ -34,9 +34,9 @@ class Problem:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.dual import Problem, solve
-    >>> from maxdisc.functions import moments
-    >>> from maxdisc.support import Support
+    >>> from maxdisc.families.dual import Problem, solve
+    >>> from maxdisc.families import moments
+    >>> from maxdisc.families import Support
     >>> problem = Problem(Support(0.0), moments(1))
     >>> solve(problem, np.array([[0.5, 2.0]])).natural.round(9)
     array([[-2. , -0.5]])

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
 
-from maxdisc.dual.problem import END, Nodes, Problem, coordinate_of, nodes_at
-from maxdisc.matrices import Booleans, Floats, Integers
-from maxdisc.support import Support
+from maxdisc.families.dual.problem import END, Nodes, Problem, coordinate_of, nodes_at
+from maxdisc.families.support import Support
+from maxdisc.numerics.matrices import Booleans, Floats, Integers
 
 N_NODES = 16
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from maxdisc.dual.attempts import attempt
-from maxdisc.dual.beginnings import known_members
-from maxdisc.dual.members import integrals
-from maxdisc.dual.powers import ScaledPowers
-from maxdisc.dual.problem import Problem
-from maxdisc.dual.status import TOLERANCE, Status
-from maxdisc.matrices import Booleans, Floats, Integers
+from maxdisc.families.dual.attempts import attempt
+from maxdisc.families.dual.densities import integrals
+from maxdisc.families.dual.powers import ScaledPowers
+from maxdisc.families.dual.problem import Problem
+from maxdisc.families.dual.starting_points import known_members
+from maxdisc.families.dual.status import TOLERANCE, Status
+from maxdisc.numerics.matrices import Booleans, Floats, Integers
 
 #: Shares of an inner density's moments that are mixed into moments on the boundary: the first that helps.
 SHARES = (1e-9, 1e-6, 1e-4, 1e-2, 1.0)

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from maxdisc.dual.attempts import Solver, attempt, distinct_columns
-from maxdisc.dual.compiled import worth_compiling
-from maxdisc.dual.members import expectations, integrals
-from maxdisc.dual.powers import ScaledPowers
-from maxdisc.dual.problem import Problem
-from maxdisc.dual.regularising import move_inside, separated
-from maxdisc.dual.status import TOLERANCE, Solution, Status
-from maxdisc.matrices import Booleans, Floats, Integers
+from maxdisc.families.dual.attempts import Solver, attempt, distinct_columns
+from maxdisc.families.dual.densities import expectations, integrals
+from maxdisc.families.dual.kernel_arguments import worth_compiling
+from maxdisc.families.dual.powers import ScaledPowers
+from maxdisc.families.dual.problem import Problem
+from maxdisc.families.dual.regularisation import move_inside, separated
+from maxdisc.families.dual.status import TOLERANCE, Solution, Status
+from maxdisc.numerics.matrices import Booleans, Floats, Integers
 
 #: The means of what is given back are those asked for, to this share of the magnitude of the statistic.
 VERIFIED = 5e-7
@@ -45,9 +45,9 @@ def solve(
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.dual import Problem, solve
-    >>> from maxdisc.functions import moments
-    >>> from maxdisc.support import Support
+    >>> from maxdisc.families.dual import Problem, solve
+    >>> from maxdisc.families import moments
+    >>> from maxdisc.families import Support
     >>> solution = solve(Problem(Support(0.0), moments(2)), np.array([[1.0, 1.0, 1.0], [1.5, 1.0, 3.0]]))
     >>> [status.name for status, count in solution.counts.items() if count]
     ['SOLVED', 'BOUNDARY', 'NO_DENSITY']

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxdisc.dual.panels import integrate, lattice_blocks, rules
-from maxdisc.dual.problem import END, Nodes, Problem, nodes_at
-from maxdisc.matrices import Floats, Integers
+from maxdisc.families.dual.problem import END, Nodes, Problem, nodes_at
+from maxdisc.families.dual.quadrature import integrate, lattice_blocks, rules
+from maxdisc.numerics.matrices import Floats, Integers
 
 
 @lru_cache(maxsize=64)

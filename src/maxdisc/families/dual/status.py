@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
-from maxdisc.matrices import Floats, Integers
+from maxdisc.numerics.matrices import Floats, Integers
 
 #: A problem is solved if each mean is met to this share of the mean magnitude of its statistic.
 TOLERANCE = 1e-8
@@ -19,7 +19,7 @@ class Status(IntEnum):
 
     Examples
     --------
-    >>> from maxdisc.dual import Status
+    >>> from maxdisc.families.dual import Status
     >>> Status.SOLVED.name
     'SOLVED'
     """

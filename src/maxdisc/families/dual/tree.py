@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxdisc.dual.beginnings import known_members
-from maxdisc.dual.panels import N_NODES, lattice_blocks, rules
-from maxdisc.dual.problem import END, PROBLEMS_AT_A_TIME, Nodes, Problem, coordinate_of, nodes_at
-from maxdisc.matrices import Booleans, Floats, Integers, blocks
-from maxdisc.threads import in_threads
+from maxdisc.families.dual.problem import END, PROBLEMS_AT_A_TIME, Nodes, Problem, coordinate_of, nodes_at
+from maxdisc.families.dual.quadrature import N_NODES, lattice_blocks, rules
+from maxdisc.families.dual.starting_points import known_members
+from maxdisc.numerics.matrices import Booleans, Floats, Integers, blocks
+from maxdisc.numerics.threads import in_threads
 
 #: The tree stops growing at so many panels; problems that need more are integrated by themselves.
 MOST_PANELS = 1 << 15
@@ -38,7 +38,7 @@ class Tree(NamedTuple):
     rule: Integers
     #: The first of two halves, which follow each other; or that there are none.
     child: Integers
-    #: As in :class:`maxdisc.dual.panels.Panels`.
+    #: As in :class:`maxdisc.families.dual.quadrature.Panels`.
     weight: Floats
     n_roots: int
 
@@ -134,7 +134,7 @@ def _until_nobody_asks(
 
 def tree_solved(problem: Problem, targets: Floats, max_iter: int) -> tuple[Floats, Floats, Integers]:
     """Parameters (L, M), residuals and numbers of evaluations; infinite residuals where the tree ended."""
-    from maxdisc.kernels.dual_tree import tree_newton
+    from maxdisc.families.dual.compiled_tree import tree_newton
 
     n = targets.shape[1]
     theta, residual, n_iter = np.zeros((n, len(targets))), np.full(n, np.inf), np.zeros(n, dtype=np.intp)
@@ -153,7 +153,7 @@ def tree_solved(problem: Problem, targets: Floats, max_iter: int) -> tuple[Float
 
 def tree_expectations(problem: Problem, natural: Floats) -> tuple[Floats, Floats]:
     """Log normalisers (M,) and means (L, M); not a number where the tree ended."""
-    from maxdisc.kernels.dual_tree import tree_integrals
+    from maxdisc.families.dual.compiled_tree import tree_integrals
 
     n = natural.shape[1]
     theta, asked = np.ascontiguousarray(natural.T), np.zeros(n, dtype=np.bool_)

@@ -1,0 +1,7 @@
+"""Calibrated probabilities, refined evidence and novelty, from held-out rows."""
+
+from __future__ import annotations
+
+from maxdisc.calibration.evidence import Evidence
+
+__all__ = ["Evidence"]

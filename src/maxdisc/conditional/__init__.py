@@ -1,0 +1,1 @@
+"""Conditional maximum entropy: class probabilities given features."""

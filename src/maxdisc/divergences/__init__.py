@@ -1,0 +1,7 @@
+"""How far the densities of the classes differ, and the ranking of features by it."""
+
+from __future__ import annotations
+
+from maxdisc.divergences.class_divergences import jeffreys, jensen_shannon, js_gm, kl, rao
+
+__all__ = ["jeffreys", "jensen_shannon", "js_gm", "kl", "rao"]

@@ -1,0 +1,7 @@
+"""Fits on rows that are not in memory: streams, partitions and checkpoints."""
+
+from __future__ import annotations
+
+from maxdisc.engines.labelled_stream import LabelledStream
+
+__all__ = ["LabelledStream"]

@@ -1,0 +1,1 @@
+"""From parameters and rows to a fitted model."""

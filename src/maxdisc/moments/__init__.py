@@ -1,0 +1,8 @@
+"""Weighted sums of feature functions, per class and feature: all that is learnt from data."""
+
+from __future__ import annotations
+
+from maxdisc.moments.class_moments import ClassMoments
+from maxdisc.moments.smoothing import Smoothing
+
+__all__ = ["ClassMoments", "Smoothing"]

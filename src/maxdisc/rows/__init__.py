@@ -1,0 +1,7 @@
+"""Where rows come from, and what is known of their columns."""
+
+from __future__ import annotations
+
+from maxdisc.rows.row_sources import ArrayRows, BatchRows, HashFolds
+
+__all__ = ["ArrayRows", "BatchRows", "HashFolds"]

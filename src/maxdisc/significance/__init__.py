@@ -1,0 +1,1 @@
+"""P-values, false discovery rates and marker features."""
