@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from maxdisc import Joint, MaxDiscClassifier, load, save
 from maxdisc.calibration import Evidence
 from maxdisc.decisions.joint import JointDecision
-from maxdisc.decisions.joint_average import AveragedDecision
+from maxdisc.decisions.joint_average import AveragedDecision, AveragedEvidence, LinearForm
 from maxdisc.inspection.decisive_features import loudest
 from maxdisc.inspection.odds import log_odds
 from maxdisc.inspection.ranking import ranking_table
@@ -440,3 +440,11 @@ def test_ridges_of_conditional_models_go_from_strong_to_weak():
 @pytest.mark.filterwarnings("ignore:evidence='calibrated' needs held-out rows")
 def test_scikit_learn(estimator, check):
     check(estimator)
+
+
+def test_a_linear_form_scores_standardised_features():
+    form = LinearForm(np.array([1]), np.ones(1), np.ones(1), np.array([[-1.0], [1.0]]), np.zeros((2, 1)))
+    assert (form.standardised(np.array([[5.0, 3.0]])) @ form.weights.T).tolist() == [[-2.0, 2.0]]
+    evidence = AveragedEvidence(("raw, 30 features",), np.ones(1), np.array([0.5]), 0.25, 0.9, 60.0)
+    told = "AveragedEvidence(1 models, log-loss 0.250 and accuracy 0.900 on 60 held-out rows)"
+    assert repr(evidence) == told

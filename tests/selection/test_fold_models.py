@@ -24,7 +24,7 @@ from maxdisc.families import FAMILIES
 from maxdisc.fitting.cross_validation import dealt, fold_plans
 from maxdisc.rows import ArrayRows, HashFolds
 from maxdisc.selection import SelectionPath
-from maxdisc.selection.fold_models import FoldModels, choose, size_grid
+from maxdisc.selection.fold_models import FoldModels, choose, share_of_folds, size_grid
 from maxdisc.testing import random_data
 
 
@@ -219,3 +219,8 @@ def test_choose_prefers_fewer_features_at_equal_accuracy():
     X = np.column_stack([10.0 * codes + rng.normal(size=100), rng.normal(size=(100, 30))])
     models = FoldModels.of(ArrayRows(X, codes, 2), FAMILIES["gaussian"], js_gm, None, fold_plans(5, X, codes))
     assert choose(models, (Smoothing(1.0),), size_grid(31)).size == 1
+
+
+def test_sizes_and_shares_of_folds():
+    assert size_grid(40, n_small=4, ratio=2.0).tolist() == [1, 2, 3, 4, 8, 16, 32, 40]
+    assert share_of_folds([np.array([0, 1]), np.array([1, 2])], 4).tolist() == [0.5, 1.0, 0.5, 0.0]

@@ -17,14 +17,16 @@ from sklearn.datasets import load_iris
 from maxdisc import MaxDiscClassifier, Smoothing, load, save
 from maxdisc.densities import estimate
 from maxdisc.divergences import js_gm
-from maxdisc.families import FAMILIES
+from maxdisc.families import FAMILIES, Hurdle, Poisson
 from maxdisc.inspection.ranking import ranking_table
+from maxdisc.moments import ClassMoments
 from maxdisc.moments.counting import class_moments
 from maxdisc.rows import ArrayRows, HashFolds
 from maxdisc.selection.fold_models import Choice, FoldModels
 from maxdisc.selection.sparse_fold_models import SparseFoldModels
+from maxdisc.significance.p_values import effective_share, lump_p_values
 from maxdisc.significance.permutation import permuted_p_values
-from maxdisc.significance.table import debiased, q_values
+from maxdisc.significance.table import Significance, debiased, location_of, lucky_rows, q_values
 
 
 def moments_of(name, X, y):
@@ -272,3 +274,16 @@ def test_nor_are_those_of_mixed_columns_too_small():
         frame, y = mixed_frame(seed, differ=0)
         found.append(MaxDiscClassifier(n_features="all", evidence="raw").fit(frame, y).ranking_table()["p"])
     assert np.mean(np.concatenate(found) <= 0.05) <= 0.055
+
+
+def test_small_formulas_of_significance():
+    moments = ClassMoments(np.array([30.0, 10.0]), np.ones((1, 2, 1)))
+    assert lucky_rows(moments, np.array([0.75, 0.25])) == (2, 40.0)
+    assert lucky_rows(moments, np.array([0.5, 0.5])) == (2, 30.0)
+    weighted = ClassMoments(np.array([6.0, 2.0]), np.ones((1, 2, 1)), squares=16.0)
+    assert effective_share(weighted) == 0.5
+    assert Significance.of(np.array([0.01, 0.5]), None).q.tolist() == [0.02, 0.5]
+    assert (location_of(Poisson()), location_of(Hurdle())) == (0, 1)
+    # All five ones in one half of twenty rows.
+    sums, n = np.array([[5.0], [0.0]]), np.array([[10.0], [10.0]])
+    np.testing.assert_allclose(lump_p_values(sums, n, np.array([5.0]), np.array([5.0])), 0.0325, atol=5e-5)

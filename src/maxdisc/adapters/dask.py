@@ -38,25 +38,10 @@ Model = TypeVar("Model")
 
 @dataclass(frozen=True, eq=False)
 class DaskEngine:
-    """Partitions that Dask's workers read; an :class:`maxdisc.rows.partitions.Engine`.
+    """Partitions read by Dask workers; an :class:`maxdisc.rows.partitions.Engine`.
 
-    Whatever runs Dask's tasks will do: threads, processes, or the workers of a ``distributed.Client``.
-
-    Parameters
-    ----------
-    partitions : sequence
-        What is handed to ``read``; delayed values in them are computed where it runs.
-    read : callable
-        From a partition to one or more :class:`Labelled`, so that it can be read in batches. Pickled.
-
-    Examples
-    --------
-    >>> from maxdisc.adapters.dask import DaskEngine
-    >>> from maxdisc.engines.partitioned_fit import Labelled
-    >>> def read(path):  # from a file, usually
-    ...     yield Labelled([[1.0], [2.0]], ["ham", "spam"])
-    >>> DaskEngine(["a.csv", "b.csv"], read).added(lambda part: [len(part)])
-    [4]
+    ``read`` turns a partition into one or more :class:`Labelled` batches on the worker, so it must be
+    picklable.
     """
 
     partitions: Sequence[Any]
@@ -301,18 +286,7 @@ def _blocks_like(X: Any, count: int, other: Any, name: str) -> Sequence[list[Any
 
 @contextmanager
 def connected(scheduler: str | None = None) -> Iterator[Any]:
-    """A client of a scheduler, or of workers of this machine: a process for each core, while the block runs.
-
-    Parameters
-    ----------
-    scheduler : str, optional
-        Where it listens, such as "tcp://10.0.0.5:8786".
-
-    Yields
-    ------
-    distributed.Client
-        What runs all tasks within the block.
-    """
+    """Yield a client of a scheduler, or of local workers (one process per core) that end with the block."""
     try:
         with _client_of(scheduler) as client:
             yield client

@@ -54,16 +54,10 @@ ALL_ROWS = 2**62
 
 @dataclass(frozen=True, eq=False)
 class HeldLosses:
-    """The log-loss of each held-out row, by weights of evidence that the row had no part in.
+    """Log-loss of each held-out row, fold by fold, under evidence weights fitted without the row."""
 
-    Parameters
-    ----------
-    losses, weights : ndarray of shape (n,)
-        Of the rows, fold by fold and by their number within a fold: models of the same folds agree in order.
-    """
-
-    losses: Floats
-    weights: Floats
+    losses: Floats  # (n,)
+    weights: Floats  # (n,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,27 +160,9 @@ def calibrate(
     rule: Rule = "best",
     fixed: bool = False,
 ) -> tuple[Choice, Evidence] | None:
-    """Choose smoothing and number of features by the log-loss of weighed evidence, and learn the weights.
+    """Choose smoothing and number of features by calibrated log-loss, and fit the band weights.
 
-    Parameters
-    ----------
-    models : Trials
-        What is fitted and tried on the folds.
-    smoothings : sequence of Smoothing
-        Candidates, from little to much.
-    edges : ndarray of shape (G,)
-        Where the bands of the ranking end: the numbers of features to choose from.
-    prior : ndarray of shape (C,)
-        The shares of the classes in the training rows.
-    rule : {"best", "one_se"}
-        The smallest number of features with the least log-loss, or within one standard error of it.
-    fixed : bool
-        Keep all bands: the number of features is given.
-
-    Returns
-    -------
-    (Choice, Evidence) or None
-        None where held-out rows are too few, or of too few classes, to learn from.
+    Returns None if there are too few held-out rows, or too few classes among them.
     """
     most = enough_rows(len(prior), len(models.held))
     # Where the first folds have too few classes (rows may be sorted), all of them may do.
@@ -429,32 +405,11 @@ class Refinable(Trials, Protocol):
 def refine(
     models: Refinable, X: Matrix, decision: LinearDecision, choice: Choice, evidence: Evidence, prior: Floats
 ) -> Evidence:
-    """Correct single features: conditional maximum entropy with a ridge around calibrated evidence.
+    """Correct single features by conditional maximum entropy with a ridge around calibrated evidence.
 
-    The correction is fitted to rows whose evidence is out of fold, and judged on rows that neither the
-    correction nor that evidence has seen. Then evidence and correction get a weight each, and the classes
-    biases, again out of fold. Where the likelihood does not gain more than the number of these parameters,
-    the calibrated evidence is returned as it was.
-
-    Parameters
-    ----------
-    models : Refinable
-        What calibrated evidence was learnt from.
-    X : matrix of shape (N, D)
-        All the rows.
-    decision : LinearDecision
-        The generative decision, from all the rows.
-    choice : Choice
-        Smoothing and number of features.
-    evidence : Evidence
-        Calibrated.
-    prior : ndarray of shape (C,)
-        The shares of the classes in the training rows.
-
-    Returns
-    -------
-    Evidence
-        With a correction, if it pays.
+    The correction is fitted to out-of-fold evidence and judged on rows that neither has seen. Evidence and
+    correction then get a weight each. If the likelihood does not gain more than the number of these
+    parameters, the calibrated evidence is returned unchanged.
     """
     if len(models.held) > MOST_FOLDS:
         models = models.coarser(MOST_FOLDS)

@@ -20,61 +20,25 @@ FARTHEST = 1e300
 
 @dataclass(frozen=True, eq=False)
 class Novelty:
-    """What is usual of rows of known classes.
+    """Distribution of familiarity among held-out rows of known classes, which turns scores into p-values.
 
-    Beside the known classes stand two unknown ones. In the first, each feature has the moments that it has in
-    all classes together, as if there were none: what fits a class is more likely there than among all, what
-    lies between the classes is not. The second is spread so widely that what is far from everything is most
-    likely there. A row is as familiar as its best class is likely, against the other classes and the unknown
-    ones: it must be told apart from all of them. How likely the unknown ones are beforehand is set such that
-    they beat the best class of 5 % and of 0.2 % of the held-out rows. The p-value of a row is the share of
-    held-out rows that are no more familiar, itself counted.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (G,)
-        By what the evidence of each band is multiplied.
-    level : ndarray of shape (C,)
-        The biases of the classes plus the logs of their shares of the training rows.
-    unknown : ndarray of shape (2,)
-        The same for the unknown classes, beside the evidence of the best class alone.
-    familiarity : ndarray of shape (T,)
-        Log odds of the best class, increasing; the first is less than any row has.
-    p_value : ndarray of shape (T,)
-        Of rows from each of these up to the next, increasing to 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.calibration.novelty import Novelty
-    >>> table = np.array([-1e301, -1.0, 3.0]), np.array([0.25, 0.5, 1.0])
-    >>> Novelty(np.ones(1), np.zeros(2), np.zeros(2), *table).p_values(np.array([-5.0, -1.0, 0.0, 8.0]))
-    array([0.25, 0.5 , 0.5 , 1.  ])
+    Two unknown classes compete with the known ones: one has the pooled moments of all classes, the other is
+    far broader. Familiarity is the log odds of the best class against all others. The prior of the unknown
+    classes is set so that they beat the best class of 5 % and of 0.2 % of the held-out rows. The p-value of
+    a row is the share of held-out rows that are no more familiar.
     """
 
-    weights: Floats
-    level: Floats
-    unknown: Floats
-    familiarity: Floats
-    p_value: Floats
+    weights: Floats  # (G,)
+    level: Floats  # (C,)
+    unknown: Floats  # (2,)
+    familiarity: Floats  # (T,)
+    p_value: Floats  # (T,)
 
     @classmethod
     def learnt(
         cls, evidence: Floats, unknown: Floats, row_weights: Floats, weights: Floats, level: Floats
     ) -> Novelty:
-        """From held-out rows.
-
-        Parameters
-        ----------
-        evidence : ndarray of shape (n, C, G)
-            Of each band of features for each class.
-        unknown : ndarray of shape (n, 2, G)
-            The same for the unknown classes.
-        row_weights : ndarray of shape (n,)
-            Of the rows, more than 0.
-        weights, level
-            As of this class.
-        """
+        """Fit to held-out evidence of the known classes (n, C, G) and of the unknown ones (n, 2, G)."""
         scores, reference = evidence @ weights + level, unknown @ weights
         best = scores.argmax(axis=1)
         ratio = (scores.max(axis=1) - level[best])[:, None] - reference
@@ -91,15 +55,7 @@ class Novelty:
         return self.p_value[np.maximum(at - 1, 0)]
 
     def of_rows(self, scores: Floats, reference: Floats) -> Floats:
-        """The p-values of rows, shape (n,), by their weighed evidence; 1 for a row that has no cells.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n, C)
-            For the known classes, plus ``level``.
-        reference : ndarray of shape (n, 2)
-            For the unknown ones, plus ``unknown``.
-        """
+        """Return p-values (n,) from calibrated scores (n, C) and (n, 2); 1 for a row without cells."""
         found = self.p_values(familiarity(scores, self.level, reference))
         # What has no cells is as good as anything.
         nothing = (scores == self.level).all(axis=1) & (reference == self.unknown).all(axis=1)
@@ -113,24 +69,7 @@ class Novelty:
 
 
 def familiarity(scores: Floats, level: Floats, reference: Floats) -> Floats:
-    """Log odds of the best class against all other classes and the unknown ones, shape (n,).
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n, C)
-        Weighed evidence plus level.
-    level : ndarray of shape (C,)
-        Which says nothing of the row: unknown classes are compared without it.
-    reference : ndarray of shape (n, 2)
-        Weighed evidence for the unknown classes plus their levels.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.calibration.novelty import familiarity
-    >>> familiarity(np.array([[2.0, 0.0], [2.0, 2.0]]), np.zeros(2), np.zeros((2, 2))).round(2)
-    array([ 0.9 , -0.24])
-    """
+    """Return the log odds of the best class against all other classes and the unknown ones, shape (n,)."""
     rows, best = np.arange(len(scores)), scores.argmax(axis=1)
     top, others = scores[rows, best], scores.copy()
     others[rows, best] = -np.inf

@@ -10,18 +10,7 @@ from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        What stands after ``maxdisc``; by default that of this process.
-
-    Returns
-    -------
-    int
-        0; 1 if a check failed; 2 for bad input; 70 for a defect of this program; 130 after Ctrl-C.
-    """
+    """Run one command; return 0, 1 (failed check), 2 (bad input), 70 (defect) or 130 (Ctrl-C)."""
     try:
         from maxdisc.cli.app import run
     except ModuleNotFoundError as error:

@@ -48,14 +48,7 @@ class _Results(Console):
 
 
 def readable(text: str) -> str:
-    """A line without anything that moves the cursor; spaces stay as they are.
-
-    Examples
-    --------
-    >>> from maxdisc.cli.console import readable
-    >>> readable("a  bright " + chr(27) + "[31m red")
-    'a  bright �[31m red'
-    """
+    """Return a line without control characters; spaces are kept."""
     return text if text.isprintable() else "".join(c if c.isprintable() else visible(c) or " " for c in text)
 
 
@@ -88,15 +81,10 @@ def _aside() -> Console:
 
 
 class Speech:
-    """What one command says beside its results: notes, and how far it is.
+    """Notes and progress of one command, written to standard error.
 
-    Notes are held back until the data has proved good, and where nobody watches until the work is done, so
-    that a failure is one line and nothing else.
-
-    Parameters
-    ----------
-    quiet : bool
-        Say nothing.
+    Notes are held back until the data has been validated, so that a failure prints one line and nothing
+    else.
     """
 
     def __init__(self, quiet: bool = False) -> None:
@@ -122,13 +110,7 @@ class Speech:
 
     @contextmanager
     def progress(self, task: str, total: int = 0) -> Iterator[Callable[[int, int], None]]:
-        """A bar for long work, on a terminal only; it goes when the work is done.
-
-        Yields
-        ------
-        callable
-            To be told the rows that are done, and how much of ``total``.
-        """
+        """Show a progress bar on a terminal; yield a function of rows done and amount done of ``total``."""
         console = _aside()
         if self.quiet or not console.is_terminal:
             yield lambda *_: None
@@ -154,14 +136,7 @@ class _Rate(ProgressColumn):
 
 
 def size_of(n_bytes: int) -> str:
-    """A number of bytes as people say it.
-
-    Examples
-    --------
-    >>> from maxdisc.cli.console import size_of
-    >>> size_of(900), size_of(1_300_000)
-    ('900 B', '1.3 MB')
-    """
+    """Format a number of bytes with a unit."""
     size = float(n_bytes)
     for unit in ("B", "kB", "MB", "GB"):
         if size < 1000 or unit == "GB":

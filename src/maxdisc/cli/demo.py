@@ -73,13 +73,7 @@ def breast_cancer_task() -> Task:
 
 
 def run(task: Task, say: Callable[[str], None] = print) -> tuple[dict[str, float], Any]:
-    """Cross-validate ours and the peer on the same folds, and show what our model of the first fold learnt.
-
-    Returns
-    -------
-    dict, model
-        Mean accuracies, and the model that was fitted on the training rows of the first fold.
-    """
+    """Cross-validate maxdisc and a peer on the same folds; return accuracies and the first fold's model."""
     say(f"\n{task.title}\n  {len(task.y):,} rows, {len(np.unique(task.y))} classes")
     ours: list[float] = []
     theirs: list[float] = []

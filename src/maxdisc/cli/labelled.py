@@ -23,24 +23,10 @@ _ROW = re.compile(r"\brow (\d+)\b")
 
 @dataclass(frozen=True, eq=False)
 class LabelledRows:
-    """Documents or a matrix, with labels.
-
-    Parameters
-    ----------
-    X : list of str, pyarrow.Table or sparse matrix
-        N rows.
-    y : ndarray of shape (N,)
-        Labels, as strings.
-    origin : sequence of (str, ndarray)
-        For each run of rows, its file and the numbers of its rows there.
-    left_out : int
-        How many rows beside them have no label.
-    unlabelled : str, optional
-        What stands for the label of rows that have none, and are learnt from all the same.
-    """
+    """Documents or a matrix, with labels and the file and row number of each row."""
 
     X: Any
-    y: npt.NDArray[np.str_]
+    y: npt.NDArray[np.str_]  # (N,)
     origin: Sequence[tuple[str, npt.NDArray[np.intp]]]
     left_out: int = 0
     unlabelled: str | None = None
@@ -99,25 +85,7 @@ def read_labelled(
     words: Collection[str] = (),
     truths: Collection[str] = (),
 ) -> LabelledRows:
-    """Read all rows into memory; those without a label are refused, left out or kept, as asked for.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        The rows.
-    label, text, features
-        The columns; with neither text nor features the rows are those of a sparse matrix.
-    skip_unlabelled : bool
-        Leave out rows without a label.
-    speech : Speech
-        Where progress and notes go.
-    stand_in : str, optional
-        Keep rows without a label, or with this one; it stands for their label.
-    hint : str
-        What else a message says can be done with rows without a label.
-    words, truths : collection of str
-        The features that are categories or truth values.
-    """
+    """Read all rows into memory; rows without a label are refused, left out or kept as unlabelled."""
     parts: list[LabelledRows] = []
     unlabelled = Unlabelled(label, skip_unlabelled, stand_in, hint)
     n_rows = 0
@@ -163,19 +131,7 @@ def require_short(labels: npt.NDArray[np.object_], column: str, batch: Batch) ->
 
 
 class Unlabelled:
-    """Counts rows without a label; they are an error, unless they are to be skipped.
-
-    Parameters
-    ----------
-    column : str
-        Where labels should be.
-    skip : bool
-        Whether to leave such rows out.
-    stand_in : str, optional
-        Keep such rows, and those with this label; it stands for their label.
-    hint : str
-        What else the error says can be done.
-    """
+    """Counter of rows without a label; raises at the first one unless they are skipped or kept."""
 
     def __init__(self, column: str, skip: bool, stand_in: str | None = None, hint: str = "") -> None:
         self.column, self.skip, self.stand_in, self.hint = column, skip, stand_in, hint

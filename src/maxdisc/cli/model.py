@@ -25,17 +25,7 @@ _MOST_COLUMNS = 5
 
 @dataclass(frozen=True, eq=False)
 class LoadedModel(ModelInput):
-    """A model and what its file remembers.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    about : dict
-        What the file says of the data.
-    label : str or None
-        The column of labels, where the file names it.
-    """
+    """Model with the metadata of its file."""
 
     path: Path
     about: dict[str, Any]
@@ -170,13 +160,7 @@ def note_values(dataset: Dataset, speech: Speech) -> None:
 
 
 class Unseen:
-    """Counts the cells of kept columns that hold a category which no training row had.
-
-    Parameters
-    ----------
-    model : LoadedModel
-        Whose categories.
-    """
+    """Counter of cells of selected columns that hold a category absent from training."""
 
     def __init__(self, model: LoadedModel) -> None:
         self.model = model

@@ -21,21 +21,7 @@ def require_writable(
     format: str | None = None,
     files: Sequence[Path] = (),
 ) -> None:
-    """Raise ``BadInputError`` for an output that must not or cannot be written.
-
-    Parameters
-    ----------
-    output : Path
-        The file to write.
-    force : bool
-        Whether it may replace another one.
-    data : sequence of str
-        Files, folders and globs of rows that are read: none of them is replaced, whatever ``force`` says.
-    format : str, optional
-        What the data is, where that was said: a folder may be one document in each file.
-    files : sequence of Path
-        Other files that are read, such as a model.
-    """
+    """Raise ``BadInputError`` if the output cannot be written or would replace an input."""
     if output.is_dir():
         raise BadInputError(f"{output} is a folder: name a file.")
     if not output.parent.is_dir():

@@ -27,15 +27,9 @@ ENOUGH_GAIN = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class ScaledRows:
-    """Rows of features in the units of the ridge, with a last column of ones for the biases.
+    """Features in the units of the ridge, shape (N, K + 1); the last column is constant, for the biases."""
 
-    Parameters
-    ----------
-    Z : matrix of shape (N, K + 1)
-        Sparse or dense.
-    """
-
-    Z: Matrix
+    Z: Matrix  # (N, K + 1)
 
     @classmethod
     def of(cls, plane: Matrix, unit: Floats) -> ScaledRows:
@@ -70,41 +64,7 @@ def correct(
     max_iter: int = 60,
     tol: float = 1e-2,
 ) -> Floats:
-    """What to add to the weights of features so that rows of these scores get the right classes.
-
-    Parameters
-    ----------
-    rows : ScaledRows
-        Features of N rows.
-    codes : ndarray of shape (N,)
-        Their classes.
-    row_weight : ndarray of shape (N,)
-        How much each counts.
-    offset : ndarray of shape (N, C)
-        Their scores.
-    ridge : float
-        The sum of squares of the correction costs half of this, in log-likelihood.
-    start : ndarray of shape (K + 1, C), optional
-        Where to begin; by default at 0.
-    max_iter : int
-        Most steps.
-    tol : float
-        Stop where the gradient has become this small beside that at 0.
-
-    Returns
-    -------
-    ndarray of shape (K + 1, C)
-        In the units of the rows; the last line is for the biases.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.conditional.corrections import ScaledRows, correct
-    >>> rows = ScaledRows.of(np.array([[1.0], [2.0], [-1.0]]), np.ones(1))
-    >>> found = correct(rows, np.array([1, 1, 0]), np.ones(3), np.zeros((3, 2)), 1.0)
-    >>> bool(found[0, 1] > 0 > found[0, 0])
-    True
-    """
+    """Return the ridge-penalised correction of weights, shape (K + 1, C), for rows with scores (N, C)."""
     n_rows, n_classes = offset.shape
     truth = np.arange(n_rows), codes
     shape = (rows.Z.shape[1], n_classes)

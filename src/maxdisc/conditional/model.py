@@ -74,24 +74,7 @@ class Features(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class SharedFeatures:
-    """A matrix X that all classes share: the feature (c, d) is ``X[:, d]`` in class c and 0 in the others.
-
-    Parameters
-    ----------
-    X : array or sparse matrix of shape (N, D)
-        Rows.
-    n_classes : int
-        C; the weights have shape (C, D).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.conditional.model import SharedFeatures
-    >>> features = SharedFeatures(np.array([[1.0, 2.0], [0.0, 3.0]]), n_classes=2)
-    >>> features.scores(np.array([[1.0, 0.0], [0.0, 1.0]]))
-    array([[1., 2.],
-           [0., 3.]])
-    """
+    """Matrix X (N, D) shared by all classes; the weights have shape (C, D)."""
 
     X: Matrix
     n_classes: int
@@ -135,22 +118,9 @@ class SharedFeatures:
 
 @dataclass(frozen=True, eq=False)
 class ClassFeatures:
-    """Features that depend on the class, with weights that all classes share: evidence by band, for one.
+    """Features (N, C, G) that depend on the class, with weights (G,) shared by all classes."""
 
-    Parameters
-    ----------
-    tensor : ndarray of shape (N, C, G)
-        The G features of each row in each class; the weights have shape (G,).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.conditional.model import ClassFeatures
-    >>> ClassFeatures(np.array([[[1.0, 2.0], [0.0, 3.0]]])).scores(np.array([1.0, 10.0]))
-    array([[21., 30.]])
-    """
-
-    tensor: Floats
+    tensor: Floats  # (N, C, G)
 
     @property
     def n_classes(self) -> int:
@@ -194,23 +164,7 @@ class ClassFeatures:
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """A Gaussian for every parameter; precision 0 leaves a parameter free.
-
-    Parameters
-    ----------
-    precision : float or array that broadcasts to the weights
-        One over the variance.
-    center : float or array that broadcasts to the weights
-        The mean: 0, or the weights of a model that is to be corrected.
-    bias_precision, bias_center : float or array of shape (C,)
-        The same for the biases.
-
-    Examples
-    --------
-    >>> from maxdisc.conditional.model import Prior
-    >>> Prior(precision=2.0).bias_precision
-    0.0
-    """
+    """Gaussian prior of weights and biases, by precision and centre; precision 0 leaves a parameter free."""
 
     precision: npt.ArrayLike = 0.0
     center: npt.ArrayLike = 0.0
@@ -220,29 +174,11 @@ class Prior:
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Rows with their classes.
-
-    Parameters
-    ----------
-    features : Features
-        Of N rows.
-    codes : ndarray of shape (N,)
-        Their classes, 0 to C - 1.
-    weight : ndarray of shape (N,), optional
-        How much each row counts; 1 by default.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.conditional.model import Examples, SharedFeatures
-    >>> Examples(SharedFeatures(np.eye(2), 2), np.array([0, 1])).mass()
-    array([[1., 0.],
-           [0., 1.]])
-    """
+    """Rows with class codes and optional weights."""
 
     features: Features
-    codes: Integers
-    weight: Floats | None = None
+    codes: Integers  # (N,)
+    weight: Floats | None = None  # (N,)
 
     def __post_init__(self) -> None:
         n_classes = self.features.n_classes
@@ -285,43 +221,18 @@ class Examples:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What a solver found.
-
-    Parameters
-    ----------
-    weights : ndarray, shaped as the features say
-        (C, D) for a shared matrix, (G,) for class features.
-    bias : ndarray of shape (C,)
-        Zeros where none was asked for.
-    n_iter : int
-        How many steps were taken.
-    converged : bool
-        Whether the gradient vanished to the tolerance, or no better value exists in double precision, or the
-        held-out likelihood said to stop.
-    objective_path : ndarray of shape (n_iter + 1,)
-        Log-likelihood less the penalty, at the start and after each step.
-    held_out_path : ndarray of shape (n_iter + 1,) or (0,)
-        Log-likelihood of the held-out rows, if there were any; the parameters are those of its largest.
-    """
+    """Result of a solver: weights (C, D) or (G,), biases (C,), and the objective after each step."""
 
     weights: Floats
-    bias: Floats
+    bias: Floats  # (C,)
     n_iter: int
     converged: bool
-    objective_path: Floats
-    held_out_path: Floats = field(default_factory=lambda: np.empty(0))
+    objective_path: Floats  # (n_iter + 1,)
+    held_out_path: Floats = field(default_factory=lambda: np.empty(0))  # (n_iter + 1,)
 
 
 def log_posterior(scores: Floats) -> Floats:
-    """Scores of shape (N, C) less the log of the sum of their exponentials.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.conditional.model import log_posterior
-    >>> np.exp(log_posterior(np.array([[1e4, 1e4]])))
-    array([[0.5, 0.5]])
-    """
+    """Return log class probabilities of scores, shape (N, C)."""
     shifted = scores - scores.max(axis=1, keepdims=True)
     return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
 
@@ -339,48 +250,11 @@ def fit(
     held_out: Examples | None = None,
     patience: int = 5,
 ) -> Fit:
-    """The parameters that maximise log-likelihood less penalty, a concave problem.
+    """Maximise the penalised log-likelihood, a concave problem, by L-BFGS, GIS or IIS.
 
-    Parameters
-    ----------
-    examples : Examples
-        What to learn from.
-    prior : Prior, optional
-        None by default. Its penalty is ``precision / 2 * (parameter - center)^2``, summed.
-    solver : {"lbfgs", "gis", "iis"}
-        L-BFGS; generalised iterative scaling (Darroch and Ratcliff 1972), whose slack feature keeps the
-        weight 0; or improved iterative scaling (Della Pietra et al. 1997). Both scalings solve one equation
-        for each parameter at each step, prior included, and never lower the objective.
-    fit_bias : bool
-        Whether each class has a bias.
-    lower : float
-        Least value of a weight: 0 for weights that may only strengthen or weaken.
-    start : (weights, bias), optional
-        Where to begin; by default at the centre of the prior.
-    max_iter : int
-        Most steps.
-    tol : float
-        Largest entry of the gradient at which to stop: for one unit of weight, with features counted from
-        their means in units of their deviations. So neither the scale of the features nor that of the weights
-        matters, except to the two scalings, which take longer where features are far from 1.
-    held_out : Examples, optional
-        Stop when their likelihood has not grown for ``patience`` steps, and take the best parameters.
-    patience : int
-        How many steps to wait.
-
-    Returns
-    -------
-    Fit
-        Parameters, and whether they are the optimum.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.conditional.model import Examples, Prior, SharedFeatures, fit
-    >>> X, codes = np.array([[1.0], [2.0], [3.0], [4.0]]), np.array([0, 1, 0, 1])
-    >>> found = [fit(Examples(SharedFeatures(X, 2), codes), Prior(1.0), solver=s) for s in ("lbfgs", "iis")]
-    >>> bool(np.allclose(found[0].weights, found[1].weights, atol=1e-4))
-    True
+    GIS is Darroch and Ratcliff 1972, IIS is Della Pietra et al. 1997; both solve one equation per parameter
+    and step and never lower the objective. ``tol`` bounds the gradient for features in units of their
+    standard deviation, so the scale of features does not matter.
     """
     if solver not in SOLVERS:
         raise ValueError(f"solver={solver!r} is not available: use solver={' or '.join(map(repr, SOLVERS))}.")

@@ -37,48 +37,19 @@ TINY = 1e-290
 
 
 def doubt(n_rows: Amount) -> Amount:
-    """How much a class of held-out rows is doubted, so that no scale of the scores is the best of all.
+    """Return the label noise assumed for ``n_rows`` held-out rows: 1 / (n + 2), Laplace's rule of succession.
 
-    Where rows are told apart without an error, scores that are twice as large always have less loss, though
-    nothing was learnt about how sure to be. After n rows without an error the next is wrong with a
-    probability of 1 / (n + 2), says the rule of Laplace; so with this share each row is taken to be of some
-    other class, as Platt did with two. The best scale is then that at which all rows are about as sure as
-    that: models that are far surer of some rows than of others are told from those that are not. Which other
-    class it would be is left to the model: classes that are out of the question stay so.
-
-    Parameters
-    ----------
-    n_rows : float
-        How many rows are looked at, a row of weight 2 being two; with weights far below 1, how many rows of
-        equal weight they are worth.
-
-    Examples
-    --------
-    >>> from maxdisc.conditional.shared_weights import doubt
-    >>> doubt(98)
-    0.01
+    Without it, separable rows would make ever larger scores look better, as Platt noted for two classes.
     """
     return 1 / (n_rows + 2)
 
 
 @dataclass(frozen=True, eq=False)
 class SharedWeights:
-    """Weights of class features and biases of classes.
+    """Weights (G,) of class features, at least 0, and biases (C,) of classes."""
 
-    Parameters
-    ----------
-    weights : ndarray of shape (G,)
-        At least 0.
-    bias : ndarray of shape (C,)
-        Added to the scores.
-    loss : float
-        Mean log-loss of the rows, doubt included, without the ridge.
-    converged : bool
-        Whether a step promised next to no gain, or none gained any more.
-    """
-
-    weights: Floats
-    bias: Floats
+    weights: Floats  # (G,)
+    bias: Floats  # (C,)
     loss: float
     converged: bool
 
@@ -98,42 +69,7 @@ def shared_weights(
     tol: float = 1e-12,
     doubt: float = 0.0,
 ) -> SharedWeights:
-    """Maximise the likelihood of classes, less a ridge towards weights of 1 and the biases given.
-
-    Parameters
-    ----------
-    tensor : ndarray of shape (n, C, G)
-        Features of each row in each class.
-    codes : ndarray of shape (n,)
-        The classes of the rows.
-    row_weight : ndarray of shape (n,)
-        How much each counts; their sum is more than 0.
-    bias_center : ndarray of shape (C,)
-        What biases are drawn to.
-    ridge, bias_ridge : float
-        One over the variances of the Gaussian prior: how many rows it is worth, a row of weight 2 being two.
-    start : SharedWeights, optional
-        Where to begin; further features begin like its last.
-    tol : float
-        The last step is one that promises to gain no more than this, in nats for each row.
-    doubt : float
-        The probability with which a row is taken to have another class than its own: see :func:`doubt`.
-
-    Returns
-    -------
-    SharedWeights
-        The optimum, with weights of at least 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.conditional.shared_weights import shared_weights
-    >>> score = np.array([3.0, -1.0, 2.0, -4.0, 1.0, -2.0])
-    >>> tensor = np.stack([-score, score], axis=1)[:, :, None]
-    >>> found = shared_weights(tensor, np.array([1, 0, 0, 0, 1, 1]), np.ones(6), np.zeros(2))
-    >>> found.converged, bool(0 < found.weights[0] < 1)
-    (True, True)
-    """
+    """Maximise the likelihood of class features (n, C, G), with a ridge towards 1 and given biases."""
     (found,) = shared_weights_of_all(
         tensor[None],
         codes,

@@ -117,23 +117,9 @@ class Joint:
 
 @dataclass(frozen=True, eq=False)
 class LogTransform:
-    """``sign(x) log(1 + |x| / unit)``: odd, increasing, 0 at 0, linear near it and logarithmic far away.
+    """``sign(x) log(1 + abs(x) / unit)``: odd, increasing, linear near 0 and logarithmic far away."""
 
-    Parameters
-    ----------
-    unit : ndarray of shape (D,)
-        Where it turns from the one to the other, for each feature.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.decisions.joint import LogTransform
-    >>> log = LogTransform(np.array([1.0]))
-    >>> log(np.array([[np.e - 1], [-(np.e - 1)], [0.0]])).ravel()
-    array([ 1., -1.,  0.])
-    """
-
-    unit: Floats
+    unit: Floats  # (D,)
 
     @classmethod
     def of(cls, moments: ClassMoments) -> LogTransform:
@@ -168,51 +154,20 @@ class LogTransform:
 
 @dataclass(frozen=True, eq=False)
 class JointDecision:
-    """The Bayes decision among multivariate Gaussians: linear for one covariance, quadratic for several.
+    """Bayes decision among multivariate Gaussians: linear for a shared covariance, else quadratic.
 
-    With ``z = (t(x) - origin) * rate``, a class has the density of mean ``center`` and precision
-    ``tail * (I - factor' factor)``.
-
-    Parameters
-    ----------
-    columns : ndarray of shape (K,)
-        The kept features, best first.
-    origin : ndarray of shape (K,)
-        Their means over all classes.
-    rate : ndarray of shape (K,)
-        One over their deviation within classes; 0 for a feature that says nothing.
-    center : ndarray of shape (C, K)
-        Class means of z.
-    tail : ndarray of shape (G,)
-        Precision where no row of the training data varied: G is 1 for a shared covariance, else C.
-    factor : ndarray of shape (G, R, K)
-        Orthogonal rows, shorter than 1.
-    log_prior : ndarray of shape (C,)
-        Log class probabilities; ``-inf`` for a class that cannot be.
-    unit : ndarray of shape (K,), optional
-        Of the :class:`LogTransform`; without it features are taken as they are.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.decisions.joint import JointDecision
-    >>> decision = JointDecision(
-    ...     np.array([0]), np.zeros(1), np.ones(1), np.array([[-1.0], [1.0]]), np.ones(1),
-    ...     np.zeros((1, 1, 1)), np.log([0.5, 0.5]),
-    ... )
-    >>> odds = decision.scores(np.array([[-3.0], [0.25]])) @ [-1, 1]
-    >>> odds
-    array([-6. ,  0.5])
+    With ``z = (t(x) - origin) * rate``, a class has mean ``center`` and precision ``tail * (I - factor'
+    factor)``.
     """
 
-    columns: Integers
-    origin: Floats
-    rate: Floats
-    center: Floats
-    tail: Floats
-    factor: Floats
-    log_prior: Floats
-    unit: Floats | None = None
+    columns: Integers  # (K,)
+    origin: Floats  # (K,)
+    rate: Floats  # (K,)
+    center: Floats  # (C, K)
+    tail: Floats  # (G,)
+    factor: Floats  # (G, R, K)
+    log_prior: Floats  # (C,)
+    unit: Floats | None = None  # (K,)
 
     @property
     def n_classes(self) -> int:
@@ -286,18 +241,7 @@ class JointDecision:
         )
 
     def scores(self, X: Matrix) -> Floats:
-        """Log prior plus evidence, up to what all classes share.
-
-        Parameters
-        ----------
-        X : matrix of shape (N, D)
-            Dense, where NaN is a missing cell, which is integrated out, or sparse.
-
-        Returns
-        -------
-        ndarray of shape (N, C)
-            Scores whose softmax is the posterior.
-        """
+        """Return log prior plus evidence (N, C), up to a constant; missing cells are integrated out."""
         return np.concatenate(
             [
                 self._by_pattern(z, lambda part, some: part.log_prior + part._evidence(some), self.n_classes)
@@ -415,19 +359,9 @@ class JointDecision:
 
 @dataclass(frozen=True, eq=False)
 class JointSample:
-    """All that joint densities of some features are made from: class means, and residuals as factors.
+    """Sufficient statistics of joint densities: class means, and residuals as factors.
 
-    Parameters
-    ----------
-    columns, origin, rate, center, log_prior, unit
-        As of :class:`JointDecision`.
-    weight : ndarray of shape (G,)
-        Weight of the rows behind each factor.
-    factors : tuple of G ndarrays of shape (R, K)
-        ``factor' factor`` is the covariance of z within all classes (G = 1), or within each.
-    row_shares : tuple of G ndarrays of shape (R,), optional
-        Where the rows of a factor are those of the data, as the rule of Ledoit and Wolf needs them: the share
-        of each in the weight.
+    ``factor' factor`` is the covariance of z within all classes (G = 1) or within each (G = C).
     """
 
     columns: Integers
@@ -435,7 +369,7 @@ class JointSample:
     rate: Floats
     center: Floats
     log_prior: Floats
-    weight: Floats
+    weight: Floats  # (G,)
     factors: tuple[Floats, ...]
     row_shares: tuple[Floats, ...] | None
     unit: Floats | None = None
@@ -674,18 +608,7 @@ def _ledoit_wolf(variances: Floats, norms: Floats, row_shares: Floats, size: int
 
 @dataclass(frozen=True, eq=False)
 class JointTrial:
-    """Every shrinkage of a joint model, tried on held-out rows.
-
-    Parameters
-    ----------
-    sample : JointSample
-        Of the training rows.
-    shrinkages : sequence of float or str
-        What is tried.
-    trusts : sequence of float
-        By which scores are multiplied before their log-loss is taken: joint densities of many features are
-        too sure of themselves, each in its own degree.
-    """
+    """Joint models with every shrinkage and trust, evaluated on held-out rows."""
 
     sample: JointSample
     shrinkages: Sequence[Shrinkage]
@@ -720,39 +643,11 @@ class JointTrial:
 def forward_search(
     covariance: Floats, left: Floats, right: Floats, prior: Floats, n_steps: int
 ) -> tuple[Integers, Floats]:
-    """Choose features one after another by what they add to J, the divergence of joint densities.
+    """Select features one by one by their gain in J, the divergence of joint densities; return order and J.
 
-    For one covariance S and class means m about their mean, J is ``trace(S^-1 B)``, with B the sum over
-    classes of ``prior m m'``. Cross-fitted: S and one m from some rows (they give the directions), the other
-    m from other rows (they measure it); J is then the mean over such pairs.
-
-    Parameters
-    ----------
-    covariance : ndarray of shape (H, P, P)
-        Positive definite, for each pair.
-    left, right : ndarray of shape (H, C, P)
-        Class means.
-    prior : ndarray of shape (C,)
-        Class probabilities.
-    n_steps : int
-        How many features to choose at most; it stops where none adds anything.
-
-    Returns
-    -------
-    order : ndarray of shape (n,)
-        Positions of the chosen features.
-    divergence : ndarray of shape (n,)
-        J of the first 1, 2, ..., n of them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.decisions.joint import forward_search
-    >>> S = np.array([[[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 1.0]]])
-    >>> means = np.array([[[1.0, 0.9, 0.5], [-1.0, -0.9, -0.5]]])
-    >>> order, divergence = forward_search(S, means, means, np.array([0.5, 0.5]), 3)
-    >>> order, divergence.round(2)
-    (array([0, 2]), array([1.  , 1.25]))
+    For a shared covariance S and centred class means m, J is ``trace(S^-1 B)`` with B the sum over classes
+    of ``prior m m'``. It is cross-fitted: S and one m give the directions, the other m comes from other
+    rows.
     """
     n_pairs, n_features = covariance.shape[:2]
     n_steps = min(n_steps, n_features)
@@ -786,22 +681,7 @@ def forward_search(
 def cross_fitted_order(
     first: ClassProducts, second: ClassProducts, shrinkage: float, n_steps: int
 ) -> Integers:
-    """Positions chosen by :func:`forward_search`, directions from one half of the rows, J on the other.
-
-    Parameters
-    ----------
-    first, second : ClassProducts
-        Of the same features, over the two halves; products of all classes together.
-    shrinkage : float
-        Of the halves' correlations.
-    n_steps : int
-        How many features at most.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Best first; none where a half has no rows.
-    """
+    """Return positions from :func:`forward_search`, with directions from one half and J from the other."""
     halves = (first, second)
     if not all(half.weight.sum() > 0 for half in halves):
         return np.zeros(0, dtype=np.intp)

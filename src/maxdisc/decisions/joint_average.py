@@ -14,34 +14,14 @@ from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, blocks
 
 @dataclass(frozen=True, eq=False)
 class LinearForm:
-    """Scores linear in ``z = (t(x) - origin) * rate``: ``weights z + baseline``, summed over features.
+    """Scores linear in ``z = (t(x) - origin) * rate``: ``weights z + baseline``, summed over features."""
 
-    Parameters
-    ----------
-    columns : ndarray of shape (K,)
-        The features.
-    origin, rate : ndarray of shape (K,)
-        As of :class:`maxdisc.decisions.joint.JointDecision`.
-    weights, baseline : ndarray of shape (C, K)
-        What a feature adds to the score of each class.
-    unit : ndarray of shape (K,), optional
-        Of the :class:`maxdisc.decisions.joint.LogTransform`; without it features are taken as they are.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.decisions.joint_average import LinearForm
-    >>> form = LinearForm(np.array([1]), np.ones(1), np.ones(1), np.array([[-1.0], [1.0]]), np.zeros((2, 1)))
-    >>> form.standardised(np.array([[5.0, 3.0]])) @ form.weights.T
-    array([[-2.,  2.]])
-    """
-
-    columns: Integers
-    origin: Floats
-    rate: Floats
-    weights: Floats
-    baseline: Floats
-    unit: Floats | None = None
+    columns: Integers  # (K,)
+    origin: Floats  # (K,)
+    rate: Floats  # (K,)
+    weights: Floats  # (C, K)
+    baseline: Floats  # (C, K)
+    unit: Floats | None = None  # (K,)
 
     def standardised(self, X: Matrix) -> Floats:
         """Rows of X as z, shape (n, K); NaN for a missing cell."""
@@ -57,51 +37,19 @@ class LinearForm:
 
 @dataclass(frozen=True, eq=False)
 class AveragedDecision:
-    """The weighted average of the scores of joint models, as one linear form for each transform.
+    """Weighted average of the scores of joint models, as one linear form per transform.
 
-    A score is ``sum_i weight_i trust_i score_i(x)`` over the models that were averaged; it is kept as the log
-    prior plus what each feature adds. What belongs to no feature (how far the models trust in the prior, the
-    biases of conditional models) is shared out evenly among all.
-
-    A row with a missing cell is scored by the best single density, in which what is missing is integrated
-    out, times its trust; the trust in the prior counts in proportion to the cells that are there. So a
-    missing cell says nothing, and a row without any cell has the prior. The same holds for all rows where
-    there are no forms: where classes have covariances of their own, or lie so far apart that linear terms
-    would cancel, the best density alone decides, with its trust.
-
-    Parameters
-    ----------
-    columns : ndarray of shape (K,)
-        The kept features: those of the forms and of the density, best first.
-    forms : tuple of LinearForm
-        One for each transform that has weight.
-    density : JointDecision
-        The best single joint model: what ``score_samples`` and ``sample`` speak of.
-    trust : float
-        What its scores are multiplied with.
-    log_shares : ndarray of shape (C,), optional
-        Logs of the shares of the classes in the training rows, in which the models trust, where another prior
-        was given.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.decisions.joint_average import AveragedDecision
-    >>> from maxdisc.decisions.joint import JointDecision
-    >>> density = JointDecision(
-    ...     np.array([0]), np.zeros(1), np.ones(1), np.array([[-1.0], [1.0]]), np.ones(1),
-    ...     np.zeros((1, 1, 1)), np.log([0.5, 0.5]),
-    ... )
-    >>> decision = AveragedDecision(np.array([0]), (), density, trust=0.5)
-    >>> decision.scores(np.array([[-3.0], [np.nan]])) @ [-1, 1]
-    array([-3.,  0.])
+    A score is ``sum_i weight_i trust_i score_i(x)``; terms that belong to no feature are spread evenly over
+    all. A row with a missing cell is scored by the best single density, in which missing cells are
+    integrated out. So is every row if there are no forms (covariances per class, or classes so far apart
+    that terms would cancel).
     """
 
-    columns: Integers
+    columns: Integers  # (K,)
     forms: tuple[LinearForm, ...]
     density: JointDecision
     trust: float
-    log_shares: Floats | None = None
+    log_shares: Floats | None = None  # (C,)
 
     def under(self, prior: Floats) -> AveragedDecision:
         """The decision of classes with other probabilities beforehand, shape (C,), all else the same."""
@@ -153,18 +101,7 @@ class AveragedDecision:
         return replace(self, forms=forms, density=self.density.between(pair), log_shares=shares)
 
     def scores(self, X: Matrix) -> Floats:
-        """Log prior plus evidence.
-
-        Parameters
-        ----------
-        X : matrix of shape (N, D)
-            Dense, where NaN is a missing cell, or sparse.
-
-        Returns
-        -------
-        ndarray of shape (N, C)
-            Scores whose softmax is the posterior.
-        """
+        """Return log prior plus evidence, shape (N, C)."""
         out = np.empty((X.shape[0], self.n_classes))
         for rows, some, zs, whole in self._blocks(X):
             evidence = np.empty((len(whole), self.n_classes))
@@ -211,33 +148,14 @@ class AveragedDecision:
 
 @dataclass(frozen=True, eq=False)
 class AveragedEvidence:
-    """Which models were averaged, and how good the average was on rows that none of them was made from.
+    """Members, weights and trusts of an average, with its held-out log-loss and accuracy.
 
-    Parameters
-    ----------
-    members : tuple of str
-        The models that have weight, the heaviest first.
-    weights : ndarray of shape (M,)
-        Theirs; they sum to 1.
-    trusts : ndarray of shape (M,)
-        What the scores of each are multiplied with.
-    log_loss, accuracy : float
-        Of the average, on held-out rows. Weights and trusts were found on these rows, so it is a little
-        better than on others.
-    n_rows : float
-        How many rows (of equal weight) were held out, each counted once.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.decisions.joint_average import AveragedEvidence
-    >>> AveragedEvidence(("raw, 30 features, shrinkage 1",), np.ones(1), np.array([0.5]), 0.25, 0.9, 60.0)
-    AveragedEvidence(1 models, log-loss 0.250 and accuracy 0.900 on 60 held-out rows)
+    Weights and trusts were fitted on the same held-out rows, so both figures are slightly optimistic.
     """
 
     members: tuple[str, ...]
-    weights: Floats
-    trusts: Floats
+    weights: Floats  # (M,)
+    trusts: Floats  # (M,)
     log_loss: float
     accuracy: float
     n_rows: float

@@ -76,47 +76,15 @@ FAR_IN_SPARSE = 1e9
 
 @dataclass(frozen=True, eq=False)
 class LinearDecision:
-    """Log prior plus, for each kept feature, ``weights . statistics(x - origin) - baseline``.
-
-    Parameters
-    ----------
-    family : Family
-        Whose statistics are taken.
-    columns : ndarray of shape (K,)
-        The kept features, best first.
-    origin : ndarray of shape (K,)
-        What is subtracted from x before the statistics.
-    weights : ndarray of shape (L, C, K)
-        Natural parameters.
-    baseline : ndarray of shape (C, K)
-        Log normalisers: what a feature takes from each class whenever it is observed.
-    log_prior : ndarray of shape (C,)
-        Log class probabilities; ``-inf`` for a class that cannot be.
-    strength : ndarray of shape (K,), optional
-        By what the natural parameters and normalisers of each feature were multiplied: see :meth:`weighed`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.decisions.linear import LinearDecision
-    >>> from maxdisc.families import Poisson
-    >>> from maxdisc.moments.counting import class_moments
-    >>> from maxdisc import Smoothing
-    >>> from maxdisc.moments.smoothing import LEAST
-    >>> X = np.array([[4.0, 1.0], [1.0, 1.0]])
-    >>> moments = class_moments(Poisson().statistics, X, np.array([0, 1]), 2)
-    >>> decision = LinearDecision.of(Poisson(), moments, Smoothing(0.0), np.array([0]))
-    >>> decision.scores(X).argmax(axis=1)
-    array([0, 1])
-    """
+    """Log prior plus, for each selected feature, ``weights . statistics(x - origin) - baseline``."""
 
     family: Family
-    columns: Integers
-    origin: Floats
-    weights: Floats
-    baseline: Floats
-    log_prior: Floats
-    strength: Floats | None = None
+    columns: Integers  # (K,)
+    origin: Floats  # (K,)
+    weights: Floats  # (L, C, K)
+    baseline: Floats  # (C, K)
+    log_prior: Floats  # (C,)
+    strength: Floats | None = None  # (K,)
 
     @classmethod
     def of(
@@ -192,22 +160,9 @@ class LinearDecision:
         )
 
     def weighed(self, strength: Floats, bias: Floats, correction: Floats | None = None) -> LinearDecision:
-        """The decision in which the evidence of each feature counts more or less.
+        """Return the decision with the evidence of each feature multiplied by ``strength`` (K,).
 
-        Parameters
-        ----------
-        strength : ndarray of shape (K,)
-            By what the evidence of each feature is multiplied, at least 0.
-        bias : ndarray of shape (C,)
-            Added to the log prior.
-        correction : ndarray of shape (C, K), optional
-            Added to the weights of the first statistic. Features in which some class lies very far from the
-            origin, which are scored by their densities, are not corrected.
-
-        Returns
-        -------
-        LinearDecision
-            Scores are no longer log densities, but they stay linear in the statistics.
+        Features scored by their densities (a class far from the origin) are not corrected.
         """
         weights, baseline = self.weights * strength, self.baseline * strength
         if correction is not None:
@@ -245,18 +200,7 @@ class LinearDecision:
         return self.reach > FAR
 
     def scores(self, X: Matrix) -> Floats:
-        """Log prior plus evidence.
-
-        Parameters
-        ----------
-        X : matrix of shape (N, D)
-            Dense, where NaN is a missing cell and no evidence, or sparse.
-
-        Returns
-        -------
-        ndarray of shape (N, C)
-            Scores whose softmax is the posterior.
-        """
+        """Return log prior plus evidence, shape (N, C); a missing cell adds nothing."""
         if is_sparse(X) and self._worth_compiling(X):
             return self._compiled_scores(X.tocsr())
         if is_sparse(X) and LITTLE * X.nnz < len(self.columns) and self._is_plain_in_sparse:
@@ -363,20 +307,7 @@ class LinearDecision:
         return sweep(self, X, labels, weights, sizes, rows)
 
     def by_bands(self, X: Matrix, edges: Integers) -> Floats:
-        """The evidence of each band of features, without the prior.
-
-        Parameters
-        ----------
-        X : matrix of shape (N, D)
-            Rows.
-        edges : ndarray of shape (G,)
-            Where the bands end, in features, increasing; the last is at most K.
-
-        Returns
-        -------
-        ndarray of shape (N, C, G)
-            What the features from one edge to the next add to each class's score.
-        """
+        """Return the evidence of each band of features without the prior, shape (N, C, G)."""
         kept = self.first(int(edges[-1]))
         out = np.empty((X.shape[0], self.n_classes, len(edges)))
         for rows in row_blocks(X.shape[0], kept, is_sparse(X)):
@@ -470,26 +401,7 @@ def ranked_decision(
     size: int | None = None,
     reorder: Reorder | None = None,
 ) -> tuple[FeatureRanking, LinearDecision]:
-    """Rank all features and decide by the best of them, from one estimate of the densities.
-
-    Parameters
-    ----------
-    family, moments, smoothing
-        What the densities are estimated from; see :func:`maxdisc.densities.estimate`.
-    divergence : callable
-        What the features are ranked by.
-    prior : ndarray of shape (C,), optional
-        Class probabilities; by default the classes' shares of the weight.
-    size : int, optional
-        How many to keep; by default all.
-    reorder : callable, optional
-        From the ranking by scores to the one that counts.
-
-    Returns
-    -------
-    FeatureRanking, LinearDecision
-        Of all D features, and of the best K.
-    """
+    """Rank all features and build the decision on the best ``size``, from one estimate of the densities."""
     if divergence is js_gm and moments.observed is None and worth_compiling(family, *moments.sums.shape[1:]):
         return _ranked_by_kernel(family, moments, smoothing, prior, size, reorder)
     if divergence is js_gm and _are_many_gaussians(family, moments):
@@ -544,15 +456,7 @@ def scored_decision(
     score: Callable[[ClassDensities], Floats],
     prior: Floats | None = None,
 ) -> tuple[FeatureRanking, LinearDecision]:
-    """Scores of all features and the decision by them, its columns in the order of the rows' own.
-
-    Parameters
-    ----------
-    family, moments, smoothing, prior
-        As for :func:`ranked_decision`.
-    score : callable
-        From the densities of some features to their scores.
-    """
+    """Score all features and build a decision whose columns keep the order of the rows."""
     decision = LinearDecision._blank(family, moments, np.arange(moments.n_features), prior)
     scores = np.empty(moments.n_features)
     solved, adjusted = (
@@ -622,23 +526,10 @@ def _ranked_by_kernel(
 def unknown_decision(
     family: Family, moments: ClassMoments, smoothing: Smoothing, columns: Integers
 ) -> LinearDecision:
-    """Two densities that something of no known class may have: that of all rows, and a far broader one.
+    """Return the densities of two unknown classes: pooled over all rows, and a far broader one.
 
-    The first has the moments of all classes together. The second is what is left of it when its natural
-    parameters are all but 0: a row that is far from everything is more likely there. Densities that have no
-    closed form, and levels, are not broadened.
-
-    Parameters
-    ----------
-    family, smoothing, columns
-        As of :meth:`LinearDecision.of`.
-    moments : ClassMoments
-        Of the classes.
-
-    Returns
-    -------
-    LinearDecision
-        Of two classes, whose log prior is 0.
+    The broad one has natural parameters close to 0, so rows far from everything are most likely there.
+    Densities without a closed form, and levels, are not broadened.
     """
     pooled = LinearDecision.of(family, moments.together(), smoothing, columns)
     weights, baseline = pooled.weights, pooled.baseline
@@ -707,28 +598,7 @@ def sweep(
     sizes: Integers,
     rows: Integers | None = None,
 ) -> Sweep:
-    """Accuracy and log-loss of the best 1, 2, ... features in one pass: each feature only adds its term.
-
-    Parameters
-    ----------
-    decision : LinearDecision
-        With at least ``sizes[-1]`` columns, best first.
-    X : matrix of shape (N, D)
-        Rows.
-    labels : ndarray of shape (N,) or (N, C)
-        Their codes, or responsibilities.
-    weights : ndarray of shape (N,)
-        Their weights.
-    sizes : ndarray of shape (S,)
-        Numbers of features, increasing.
-    rows : ndarray of shape (n,), optional
-        The rows that are held out; by default all.
-
-    Returns
-    -------
-    Sweep
-        For each size.
-    """
+    """Return accuracy and log-loss of the best 1, 2, ... features, in one pass over the terms."""
     decision = decision.first(int(sizes[-1]))
     rows = np.arange(X.shape[0]) if rows is None else rows
     if labels.ndim == 1 and is_sparse(X) and decision._is_swept_by_kernel(X):

@@ -25,20 +25,10 @@ from maxdisc.numerics.matrices import Floats, Integers, blocks
 
 @dataclass(frozen=True, eq=False)
 class BlockDecision:
-    """What one block says.
-
-    Parameters
-    ----------
-    decision : LinearDecision
-        On the cells of the block, those of the best columns first; its prior is even.
-    places : ndarray of shape (k,)
-        The place of each cell's column among the kept ones, increasing.
-    has_levels : bool
-        Whether cells are indicators, of which a row has one for each column.
-    """
+    """Linear decision on the cells of one block, with an even prior."""
 
     decision: LinearDecision
-    places: Integers
+    places: Integers  # (k,)
     has_levels: bool
 
     def first(self, size: int) -> BlockDecision:
@@ -71,21 +61,11 @@ class BlockDecision:
 
 @dataclass(frozen=True, eq=False)
 class MixedDecision:
-    """Log prior plus what every block says of the kept columns.
+    """Log prior plus the evidence of every block about the selected columns."""
 
-    Parameters
-    ----------
-    columns : ndarray of shape (K,)
-        The kept columns of the table, best first.
-    parts : sequence of BlockDecision
-        In the order of the table's parts.
-    log_prior : ndarray of shape (C,)
-        Log class probabilities; ``-inf`` for a class that cannot be.
-    """
-
-    columns: Integers
+    columns: Integers  # (K,)
     parts: Sequence[BlockDecision]
-    log_prior: Floats
+    log_prior: Floats  # (C,)
 
     @property
     def n_classes(self) -> int:
@@ -99,17 +79,7 @@ class MixedDecision:
         return replace(self, columns=self.columns[:size], parts=[part.first(size) for part in self.parts])
 
     def weighed(self, strength: Floats, bias: Floats, correction: Floats | None = None) -> MixedDecision:
-        """The decision in which the evidence of each column counts more or less.
-
-        Parameters
-        ----------
-        strength : ndarray of shape (K,)
-            By what the evidence of each column is multiplied.
-        bias : ndarray of shape (C,)
-            Added to the log prior.
-        correction : None
-            Single columns are not corrected.
-        """
+        """Return the decision with the evidence of each column multiplied by ``strength`` (K,)."""
         if correction is not None:
             raise ValueError("evidence of mixed columns is not refined: use evidence='calibrated'.")
         none = np.zeros(self.n_classes)
@@ -175,20 +145,7 @@ def ranked_model(
     size: int | None = None,
     reorder: Reorder | None = None,
 ) -> tuple[FeatureRanking, LinearDecision | MixedDecision]:
-    """Rank all features and decide by the best of them, be they of one family or of several.
-
-    Parameters
-    ----------
-    family : Family or Columns
-        Of the features.
-    moments, smoothing, divergence, prior, size, reorder
-        As for :func:`maxdisc.decisions.linear.ranked_decision`.
-
-    Returns
-    -------
-    FeatureRanking, LinearDecision or MixedDecision
-        Of all D features, and of the best K.
-    """
+    """Rank all features and build the decision on the best of them, for one family or several."""
     if isinstance(family, Columns):
         assert isinstance(moments, MixedMoments)  # both are of one table
         return _ranked_columns(family, moments, smoothing, divergence, prior, size)
@@ -199,18 +156,7 @@ def ranked_model(
 def unknown_model(
     decision: LinearDecision | MixedDecision, moments: ClassMoments | MixedMoments, smoothing: Smoothing
 ) -> LinearDecision | MixedDecision:
-    """Densities of what is of no known class, be the features of one family or of several.
-
-    Parameters
-    ----------
-    decision, moments, smoothing
-        As for :func:`maxdisc.decisions.linear.unknown_beside`.
-
-    Returns
-    -------
-    LinearDecision or MixedDecision
-        Of two classes.
-    """
+    """Return the densities of the two unknown classes, for one family or several."""
     if isinstance(decision, LinearDecision):
         assert isinstance(moments, ClassMoments)
         return unknown_beside(decision, moments, smoothing)

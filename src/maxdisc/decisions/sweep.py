@@ -22,22 +22,10 @@ STORED_AT_A_TIME = 2**15
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """What a pass over held-out rows counts for each number of kept features; sweeps add.
+    """Correct counts and log-loss on held-out rows for each of S numbers of features; sweeps add."""
 
-    Parameters
-    ----------
-    correct : ndarray of shape (S,)
-        Weight of the rows classified correctly.
-    loss : ndarray of shape (S,)
-        Weighted sum of minus the log probability of the true class.
-    weight : float
-        Weight of all the rows.
-    squares : float
-        Sum of their squared weights.
-    """
-
-    correct: Floats
-    loss: Floats
+    correct: Floats  # (S,)
+    loss: Floats  # (S,)
     weight: float
     squares: float
 
@@ -113,27 +101,13 @@ def _log_other(log_p: Floats, absent: Booleans) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Bucketed:
-    """A decision of one statistic as the compiled sweep takes it.
+    """One-statistic decision in the layout of the compiled sweep."""
 
-    Parameters
-    ----------
-    natural : ndarray of shape (T, C)
-        Natural parameters of features, all classes side by side.
-    place : ndarray of shape (D,)
-        Where in ``natural`` each feature is; -1 if nowhere.
-    bucket : ndarray of shape (D,)
-        The position in the list of S sizes of the first that includes the feature; S if none does.
-    baseline : ndarray of shape (S, C)
-        The normalisers that each size adds.
-    log_prior : ndarray of shape (C,)
-        Log class probabilities.
-    """
-
-    natural: Floats
-    place: npt.NDArray[np.int32]
-    bucket: npt.NDArray[np.int32]
-    baseline: Floats
-    log_prior: Floats
+    natural: Floats  # (T, C)
+    place: npt.NDArray[np.int32]  # (D,)
+    bucket: npt.NDArray[np.int32]  # (D,)
+    baseline: Floats  # (S, C)
+    log_prior: Floats  # (C,)
 
     @property
     def tables(self) -> tuple[Floats, npt.NDArray[Any], int, Floats]:

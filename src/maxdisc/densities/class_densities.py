@@ -161,20 +161,7 @@ def density_blocks(
     prior: Floats | None = None,
     columns: np.ndarray | None = None,
 ) -> Iterator[tuple[slice, ClassDensities]]:
-    """Densities in blocks of features, so that memory does not grow with their number.
-
-    Parameters
-    ----------
-    family, moments, smoothing, prior
-        As for :func:`estimate`.
-    columns : ndarray of shape (K,), optional
-        The features wanted, in that order; by default all.
-
-    Yields
-    ------
-    slice, ClassDensities
-        A range of positions (of ``columns``) and the densities there.
-    """
+    """Yield densities in blocks of features, so that memory does not grow with their number."""
     prior = class_prior(moments, prior)
     level = smoothing.level(moments)
     n_columns = moments.n_features if columns is None else len(columns)
@@ -277,15 +264,7 @@ def _weighted_mean(center: Floats, share: Floats) -> Floats:
 
 
 def rounding_variance(moments: ClassMoments, center: Floats) -> Floats:
-    """The variance that rounding alone can produce: below it a feature is constant, shape (D,).
-
-    Parameters
-    ----------
-    moments : ClassMoments
-        Of powers of x.
-    center : ndarray of shape (C, D)
-        Means of the classes.
-    """
+    """Return the variance that rounding alone can produce, shape (D,): below it a feature is constant."""
     eps = np.finfo(np.float64).eps
     about_origin = moments.sums[1].sum(axis=0) / np.maximum(
         np.broadcast_to(moments.cells, center.shape).sum(axis=0), np.finfo(np.float64).tiny

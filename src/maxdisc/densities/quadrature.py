@@ -27,45 +27,11 @@ CELLS_AT_A_TIME = 2**16
 def class_nodes(
     family: Family, natural: Floats, width: float = WIDTH, log_partition: Floats | None = None
 ) -> Iterator[tuple[Integers, Floats, Floats]]:
-    """Panels of nodes that resolve the densities of all classes, feature by feature.
+    """Yield panels of quadrature nodes (features, places, weights) that resolve the densities of all classes.
 
-    The axis is that of :meth:`maxdisc.families.Support.at`. It is cut in halves until every panel is short
-    beside the peaks near it. On a lattice a short panel is all its points, and a long one (where all
-    densities change slowly) has the Gauss nodes of a sum: those of discrete Chebyshev polynomials.
-    The family's atoms are not among them.
-
-    Parameters
-    ----------
-    family : Family
-        Whose densities these are.
-    natural : ndarray of shape (L, C, D)
-        Their parameters.
-    width : float
-        Longest panel, in scales of the narrowest peak near it.
-    log_partition : ndarray of shape (C, D), optional
-        Of these densities, where it is known already.
-
-    Yields
-    ------
-    features : ndarray of shape (n,)
-        The feature of each panel.
-    place : ndarray of shape (m, n)
-        Its nodes.
-    weights : ndarray of shape (m, n)
-        Their weights.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.families import Gaussian
-    >>> from maxdisc.densities.quadrature import class_nodes
-    >>> natural = Gaussian().natural(np.array([[0.0, 3.0], [1.0, 10.0]])[:, :, None])
-    >>> mass = np.zeros(2)
-    >>> for features, place, weights in class_nodes(Gaussian(), natural):
-    ...     density = np.exp(Gaussian().log_density_at(place[:, None], natural[:, :, features]))
-    ...     mass += (weights[:, None] * density).sum(axis=(0, 2))
-    >>> mass.round(12)
-    array([1., 1.])
+    Panels of the axis of :meth:`maxdisc.families.Support.at` are halved until each is short compared with
+    the peaks near it. On a lattice, short panels hold all points and long ones the Gauss nodes of a sum
+    (discrete Chebyshev polynomials). The family's atoms are not among the nodes.
     """
     known = family.log_partition(natural) if log_partition is None else log_partition
     center, scale = family.peak(natural)

@@ -86,27 +86,11 @@ FEW_ROWS = 64
 
 
 def chance(block: Block, moments: ClassMoments, smoothing: Smoothing, divergence: Divergence) -> Floats:
-    """What each cell would add to the divergence of its column on average if all classes were alike.
+    """Return the expected divergence of each cell if all classes were alike, shape (E,), in nats.
 
-    Densities with more parameters look farther apart where they are not, so columns of different families
-    are compared by what they have beyond this: for each parameter and each class but one, 1/N. Rare levels
-    have more, as logs of small counts are far apart; for them it is summed over all counts that could be.
-
-    Parameters
-    ----------
-    block : Block
-        The columns.
-    moments : ClassMoments
-        Of the block.
-    smoothing : Smoothing
-        As in the scores.
-    divergence : callable
-        For those that are not "js_gm", "jensen_shannon" or "rao" nothing is known, and 0 returned.
-
-    Returns
-    -------
-    ndarray of shape (E,)
-        In nats.
+    Families with more parameters diverge more by chance, so columns of different families are compared by
+    the excess over this. It is 1/N per parameter and further class; for rare levels it is summed over all
+    counts.
     """
     share = NULL_SHARE.get(divergence, 0.0)
     # A model file keeps the weights of classes alone.

@@ -77,18 +77,7 @@ def jeffreys(densities: ClassDensities) -> Floats:
 
 
 def one_vs_rest(densities: ClassDensities) -> Floats:
-    """What sets each class apart: J(class || all the others together), shape (C, D), in nats.
-
-    Parameters
-    ----------
-    densities : ClassDensities
-        Of shape (L, C, D).
-
-    Returns
-    -------
-    ndarray of shape (C, D)
-        0 where a feature says nothing.
-    """
+    """Return J(class || all others together), shape (C, D), in nats; 0 for an uninformative feature."""
     rest = densities.rest
     each = ((densities.natural - rest.natural) * (densities.mean - rest.mean)).sum(axis=0)
     return np.where(densities.usable, np.maximum(each, 0.0), 0.0)
@@ -255,20 +244,7 @@ def _integrand(log_p: Floats, prior: Floats) -> Floats:
 
 
 def pairwise(densities: ClassDensities, symmetric: bool = True) -> Floats:
-    """A table for each feature: the divergence between every two classes.
-
-    Parameters
-    ----------
-    densities : ClassDensities
-        Of shape (L, C, D); memory grows with C squared, so pass the features of interest.
-    symmetric : bool
-        Jeffreys divergence if true, else KL(row || column).
-
-    Returns
-    -------
-    ndarray of shape (D, C, C)
-        In nats; 0 on the diagonal.
-    """
+    """Return Jeffreys (or KL) divergences between all pairs of classes, shape (D, C, C), in nats."""
     p, q = densities.natural[:, :, None], densities.natural[:, None, :]
     if symmetric:
         mean = densities.mean
@@ -295,15 +271,7 @@ DIVERGENCES: dict[str, Divergence] = {
 
 
 def find_divergence(divergence: str | Divergence) -> Divergence:
-    """The divergence of that name, or the function itself.
-
-    Examples
-    --------
-    >>> from maxdisc.divergences import js_gm
-    >>> from maxdisc.divergences.class_divergences import find_divergence
-    >>> find_divergence("js_gm") is js_gm
-    True
-    """
+    """Return the divergence with that name, or the function itself."""
     if callable(divergence):
         return divergence
     if isinstance(divergence, str) and divergence in DIVERGENCES:
@@ -315,30 +283,11 @@ def find_divergence(divergence: str | Divergence) -> Divergence:
 
 @dataclass(frozen=True, eq=False)
 class FeatureRanking:
-    """Features from best to worst; equal scores keep the order of their columns.
+    """Features from best to worst; ties keep the order of their columns."""
 
-    Parameters
-    ----------
-    scores : ndarray of shape (D,)
-        The divergence of each feature.
-    order : ndarray of shape (D,)
-        Columns, best first.
-    unsolved : ndarray of shape (U,)
-        Columns whose densities were not found; they score 0.
-    adjusted : ndarray
-        Columns in which no density had some class's moments, so that others had to be taken.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.divergences.class_divergences import FeatureRanking
-    >>> FeatureRanking.of(np.array([0.0, 2.0, 0.0, 5.0])).order
-    array([3, 1, 0, 2])
-    """
-
-    scores: Floats
-    order: Integers
-    unsolved: Integers
+    scores: Floats  # (D,)
+    order: Integers  # (D,)
+    unsolved: Integers  # (U,)
     adjusted: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
 
     @classmethod

@@ -27,19 +27,10 @@ MOST_VARIED = 4.0
 
 @dataclass(frozen=True, eq=False)
 class Overlap:
-    """What features share: their covariances over all rows, and how far their class means lie apart.
+    """Covariances of P features over all rows, and their scaled class means (P, C)."""
 
-    Parameters
-    ----------
-    covariance : ndarray of shape (P, P)
-        Over all the rows.
-    apart : ndarray of shape (P, C)
-        Class means less the mean, times the square root of the share of the class: the sum of squares of a
-        row is the variance between classes.
-    """
-
-    covariance: Floats
-    apart: Floats
+    covariance: Floats  # (P, P)
+    apart: Floats  # (P, C)
 
     @classmethod
     def of(cls, products: ClassProducts) -> Overlap:
@@ -70,40 +61,14 @@ class Overlap:
 
 @dataclass(frozen=True)
 class Redundancy:
-    """A ranking in which a feature counts for what it adds to those chosen before.
+    """Ranking in which a feature counts for what it adds to those selected before.
 
-    A divergence says how far the classes lie apart in a feature, in units of a spread: for Gaussian classes
-    of one variance it is the variance between classes over that variance. Read backwards, score and class
-    means tell the unit of every feature. In these units all features are points ``r`` (one coordinate for
-    each class) with the score as the square of their length, and have covariances G over the rows. One after
-    another the feature with the largest ``|r|^2 / d`` is chosen, d being its own entry of ``I + s G``; what
-    it says is then taken out of all others, by least squares: they keep what it does not say, of r and of
-    G. The strength s is in units of the median variance, so it has no unit: with 0 nothing is taken out, and
-    at infinity a feature that is a sum of others is worth nothing.
-
-    What a divergence sees beside the means (say, that only the spread of a feature differs) is kept whole.
-
-    Parameters
-    ----------
-    strength : float
-        How much of what is shared counts; 0 leaves the ranking as it is. 1 is a good value.
-    pool : int
-        How many of the best features by score take part; all others follow in the order of their scores.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.divergences.class_divergences import FeatureRanking
-    >>> from maxdisc.divergences.redundancy import Overlap, Redundancy
-    >>> from maxdisc.rows import ArrayRows
-    >>> rng = np.random.default_rng(0)
-    >>> codes = np.arange(200) % 2
-    >>> first, other = codes + rng.normal(size=(2, 200))
-    >>> X = np.column_stack([first, first + 0.01 * rng.normal(size=200), other])
-    >>> ranking = FeatureRanking.of(np.array([0.3, 0.29, 0.2]))
-    >>> overlap = Overlap.of(ArrayRows(X, codes, 2).products(np.arange(3))[0])
-    >>> Redundancy(1.0).reranked(ranking, np.arange(3), overlap).order
-    array([0, 2, 1])
+    Score and class means fix a unit for every feature, as if the classes were Gaussian with one variance.
+    In these units a feature is a point ``r`` (a coordinate per class) whose squared length is the score,
+    with covariance G over the rows. The feature with the largest ``abs(r)^2 / d`` is selected, d being its
+    entry of ``I + s G``, and regressed out of all others. ``strength`` s is relative to the median
+    variance. The part of a divergence that the means do not explain (a difference in spread only) is kept
+    whole.
     """
 
     strength: float
@@ -117,16 +82,7 @@ class Redundancy:
         return cls(float(strength), MOST if size is None else min(TIMES * size, MOST))
 
     def candidates(self, orders: Sequence[Integers], n_parts: int = 1) -> Integers:
-        """The columns that take part in any of several rankings, shape (P,), increasing.
-
-        Parameters
-        ----------
-        orders : sequence of ndarray
-            Columns, best first.
-        n_parts : int
-            For how many folds their products are kept: if many, the pool is smaller. It is empty if not even
-            the first columns of all rankings fit.
-        """
+        """Return the pooled columns (P,) of several rankings, increasing; many folds shrink the pool."""
         most = max(2, int(np.sqrt(MOST_BYTES / (8 * n_parts))))
         firsts = [order[: self.pool] for order in orders]
         # Where a column first appears in any of the rankings: those that appear early are the candidates.
@@ -140,17 +96,7 @@ class Redundancy:
         return unique
 
     def reranked(self, ranking: FeatureRanking, columns: Integers, overlap: Overlap) -> FeatureRanking:
-        """The same scores in the order of what each feature adds.
-
-        Parameters
-        ----------
-        ranking : FeatureRanking
-            Of all D features.
-        columns : ndarray of shape (P,)
-            Candidates, increasing.
-        overlap : Overlap
-            What they share.
-        """
+        """Return the same scores, ordered by what each feature adds."""
         # The longest beginning of the ranking, of at most so many, that consists of candidates.
         first = ranking.order[: self.pool]
         first = first[np.logical_and.accumulate(np.isin(first, columns))]

@@ -310,32 +310,7 @@ def _sweep_up(folder: Path) -> None:
 
 @dataclass(frozen=True, eq=False)
 class StreamEngine:
-    """Batches of a stream, one after the other, for :class:`maxdisc.rows.partitions.PartitionedRows`.
-
-    Parameters
-    ----------
-    batches : callable
-        From a number to the batches of a new pass, without so many of the first.
-    journal : Journal
-        Where sums are kept.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc import MaxDiscClassifier
-    >>> from maxdisc.engines.checkpoints import Journal, StreamEngine
-    >>> from maxdisc.rows.partitions import PartitionedRows
-    >>> from maxdisc.rows import ArrayRows
-    >>> def batches(done):
-    ...     for number in range(done, 10):
-    ...         codes = np.arange(50) % 2
-    ...         X = np.random.default_rng(number).normal(size=(50, 4)) + 2.0 * codes[:, None]
-    ...         yield ArrayRows(X, codes, 2)
-    >>> rows = PartitionedRows(StreamEngine(batches, Journal(None, {})), lambda batch: batch, 2)
-    >>> model = MaxDiscClassifier(cv="hash").fit_rows(rows, ["left", "right"])
-    >>> print(model.predict([[0.0] * 4, [2.0] * 4]))
-    ['left' 'right']
-    """
+    """Batches of a stream as an :class:`maxdisc.rows.partitions.Engine`; sums go to a journal."""
 
     batches: Callable[[int], Iterator[Any]]
     journal: Journal

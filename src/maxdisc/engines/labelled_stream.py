@@ -56,20 +56,10 @@ class LabelledBatch(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """A batch of which no more is known.
-
-    Parameters
-    ----------
-    X : list of str or matrix of shape (n, D)
-        Rows.
-    y : ndarray of shape (n,)
-        Labels.
-    left_out : int
-        How many rows came with them that take no part.
-    """
+    """Batch of rows with labels."""
 
     X: Any
-    y: npt.NDArray[Any]
+    y: npt.NDArray[Any]  # (n,)
     left_out: int = 0
 
     def located(self) -> AbstractContextManager[None]:
@@ -78,21 +68,7 @@ class Labelled:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What a first pass finds beside words; that of two parts adds.
-
-    Parameters
-    ----------
-    labels : list
-        Each label, sorted.
-    n_rows, left_out : int
-        How many rows there are, and how many take no part.
-    width : int
-        How many columns they have; -1 for documents.
-    sparse : bool
-        Whether they are sparse.
-    least : float
-        The least value of sparse ones, or 0.
-    """
+    """Result of the first pass, except the vocabulary: labels, counts and value range; results add."""
 
     labels: list[Any]
     n_rows: int

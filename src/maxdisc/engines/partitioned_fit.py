@@ -34,32 +34,11 @@ Model = TypeVar("Model")
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """Rows of a partition as they come, with labels.
-
-    Parameters
-    ----------
-    X : table, matrix or sequence of str
-        n rows of numbers, or n documents.
-    y : array_like of shape (n,)
-        Labels.
-    weights : array_like of shape (n,), optional
-        Row weights; rows that weigh nothing take no part.
-    told : callable
-        From what is wrong with these rows to how a message tells it: where they are.
-
-    Examples
-    --------
-    >>> from maxdisc.engines.partitioned_fit import Labelled
-    >>> part = Labelled([[1.0], [2.0]], ["ham"], told="partition 7: {}".format)
-    >>> with part.located():
-    ...     part.labels()
-    Traceback (most recent call last):
-    ValueError: partition 7: 2 rows of X, but 1 in y.
-    """
+    """Rows of a partition with labels; ``told`` adds their location to an error message."""
 
     X: Any
-    y: Any
-    weights: Any = None
+    y: Any  # (n,)
+    weights: Any = None  # (n,)
     told: Callable[[str], str] = str
 
     def __len__(self) -> int:
@@ -99,38 +78,9 @@ def fit_labelled(
     classes: npt.ArrayLike | None = None,
     names: npt.NDArray[np.object_] | None = None,
 ) -> Model:
-    """Fit an estimator to the partitions of an engine.
+    """Fit a classifier, or a vectorizer and a classifier, to the partitions of an engine.
 
-    Parameters
-    ----------
-    estimator : MaxDiscClassifier or Pipeline
-        The classifier, or a :class:`maxdisc.TermFrequencyVectorizer` and the classifier.
-    engine : Engine
-        Its partitions are :class:`Labelled`.
-    classes : array-like of shape (C,), optional
-        The labels, sorted. By default they are looked up, in the pass that looks at the rows or at the words
-        of documents.
-    names : ndarray of shape (D,), optional
-        Names of the columns.
-
-    Returns
-    -------
-    MaxDiscClassifier or Pipeline
-        The estimator, fitted; as it was, if anything goes wrong.
-
-    Examples
-    --------
-    >>> from functools import reduce
-    >>> from maxdisc import MaxDiscClassifier
-    >>> from maxdisc.engines.partitioned_fit import Labelled, fit_labelled
-    >>> from maxdisc.rows.partitions import entrywise
-    >>> class Here:
-    ...     partitions = [Labelled([[0.0], [1.0]], ["ham"] * 2), Labelled([[5.0], [6.0]], ["spam"] * 2)]
-    ...     def added(self, job):
-    ...         return reduce(entrywise, map(job, self.partitions))
-    >>> model = MaxDiscClassifier("gaussian", n_features="all", smoothing=1.0, evidence="raw")
-    >>> print(fit_labelled(model, Here()).predict([[0.5], [5.5]]))
-    ['ham' 'spam']
+    If anything fails, the estimator is left unchanged.
     """
     vectorizer, classifier = taken_apart(estimator)
     if vectorizer is not None:

@@ -51,14 +51,7 @@ FAMILIES: dict[str, Family] = {
 
 
 def find_family(family: str | Family) -> Family:
-    """The family of that name, or the family itself.
-
-    Examples
-    --------
-    >>> from maxdisc.families import find_family
-    >>> find_family("poisson")
-    Poisson()
-    """
+    """Return the family with that name, or the family itself."""
     if isinstance(family, Family):
         return family
     if isinstance(family, str) and family in FAMILIES:

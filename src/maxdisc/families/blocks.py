@@ -24,19 +24,10 @@ from maxdisc.numerics.matrices import Floats, Integers
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Columns of one family.
-
-    Parameters
-    ----------
-    family : Family
-        Of all of them.
-    columns : ndarray of shape (E,)
-        The column of the table that each column of the block's matrix belongs to; levels of one column of
-        the table stand together.
-    """
+    """Columns of one family; levels of one column of the table are adjacent."""
 
     family: Family
-    columns: Integers
+    columns: Integers  # (E,)
 
     @property
     def has_levels(self) -> bool:
@@ -69,23 +60,7 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """The families of the columns of a table; it stands where one family stands for all of them.
-
-    Parameters
-    ----------
-    blocks : sequence of Block
-        In the order of the parts of a :class:`maxdisc.numerics.block_matrix.Table`.
-    n_columns : int
-        D, the number of columns of the table.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.families.blocks import Block, Columns
-    >>> from maxdisc.families import Bernoulli, Gaussian
-    >>> Columns([Block(Gaussian(), np.array([0, 2])), Block(Bernoulli(), np.array([1]))], 3)
-    Columns(2 gaussian, 1 bernoulli)
-    """
+    """Families of the columns of a table; used wherever a single family could be."""
 
     blocks: Sequence[Block]
     n_columns: int
@@ -119,15 +94,7 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class MixedMoments:
-    """The moments of the blocks of a table, side by side: they add as moments do.
-
-    Parameters
-    ----------
-    parts : sequence of ClassMoments
-        Of each block, all of the same rows.
-    n_features : int
-        D, the number of columns of the table.
-    """
+    """Moments of the blocks of a table; they add like moments."""
 
     parts: Sequence[ClassMoments]
     n_features: int

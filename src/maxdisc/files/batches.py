@@ -19,21 +19,7 @@ from maxdisc.numerics.matrices import Matrix, is_sparse
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """A file that is being read.
-
-    Parameters
-    ----------
-    names : list of str
-        All its columns, also those that are not read.
-    tables : iterator of pyarrow.Table, or of (Table, sparse matrix)
-        Its rows; cells as text or bytes where the format has no types.
-    n_rows : int or None
-        How many, where that is known beforehand.
-    matrix_names : list of str or None
-        What the columns of the matrices are called, where they have names.
-    values : str
-        Which of several matrices it is, in words.
-    """
+    """Open file: names of all columns, and an iterator over its tables."""
 
     names: list[str]
     tables: Iterator[Any]
@@ -44,31 +30,7 @@ class Opened:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Rows of one file, consecutive unless some were left out.
-
-    Parameters
-    ----------
-        table : pyarrow.Table
-            Cells as the file has them.
-        source : str
-            What messages call the file.
-        first_row : int
-            The number of the first row in its file; rows count from 1, without the row of names.
-        matrix : matrix, optional
-            The numbers, where the file holds them so (svmlight, h5ad).
-        row_numbers : ndarray of shape (n,), optional
-            The numbers of the rows in their file, where some between them were left out.
-        matrix_names : list of str, optional
-            What the columns of the matrix are called.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from maxdisc.files import Batch
-    >>> batch = Batch(pa.table({"size": ["3", "n/a"], "kind": ["ham", ""]}), "mail.csv", first_row=41)
-    >>> batch.where(1), batch.labels("kind").tolist(), batch.numbers(["size"])["size"].to_pylist()
-    ('mail.csv row 42', ['ham', None], [3.0, None])
-    """
+    """Rows of one file with their row numbers, consecutive unless some were left out."""
 
     table: pa.Table
     source: str
@@ -105,15 +67,7 @@ class Batch:
         return pa.table(arrays, names=list(columns))
 
     def typed(self, columns: Sequence[str], words: Collection[str], truth: Collection[str] = ()) -> pa.Table:
-        """Columns of numbers, of words (categories, even where they look like numbers) and of truth values.
-
-        Parameters
-        ----------
-        columns : sequence of str
-            Which columns, in that order.
-        words, truth : collection of str
-            Those of them that are no numbers.
-        """
+        """Return the columns as numbers, categories (``words``) and truth values (``truth``)."""
         readers = {**dict.fromkeys(words, categories), **dict.fromkeys(truth, truths)}
         arrays = [readers.get(name, numbers)(self.table[name], name, self.where) for name in columns]
         return pa.table(arrays, names=list(columns))
@@ -148,21 +102,7 @@ class Batch:
 
 
 def table_of(columns: Mapping[str, Sequence[Any]], words: Collection[str]) -> pa.Table:
-    """Cells in memory as the table that a model takes: text in columns of words, float64 in others.
-
-    Parameters
-    ----------
-    columns : mapping of str to sequence
-        Cells by column; None where one is missing.
-    words : collection of str
-        The columns of text.
-
-    Examples
-    --------
-    >>> from maxdisc.files import table_of
-    >>> table_of({"age": [61.0, None], "ward": ["north", "south"]}, {"ward"}).schema.types
-    [DataType(double), DataType(string)]
-    """
+    """Return cells in memory as the table a model takes: text for ``words``, float64 for the others."""
     return pa.table(
         [pa.array(cells, pa.string() if name in words else pa.float64()) for name, cells in columns.items()],
         names=list(columns),
@@ -170,31 +110,9 @@ def table_of(columns: Mapping[str, Sequence[Any]], words: Collection[str]) -> pa
 
 
 def recut(batches: Iterable[Batch], most_rows: int = 2**16, most_bytes: int = 2**23) -> Iterator[list[Batch]]:
-    """Runs of rows, bounded in rows and bytes, that end at places which the rows alone decide.
+    """Yield runs of rows, bounded in rows and bytes, whose ends depend on the rows alone.
 
-    However the rows are shared out among files and batches, the runs are the same; so are sums over them, to
-    the last bit.
-
-    Parameters
-    ----------
-    batches : iterable of Batch
-        Rows, in order.
-    most_rows, most_bytes : int
-        How much a run may hold; a row that is larger has a run to itself.
-
-    Yields
-    ------
-    list of Batch
-        The pieces of a run, each of one file.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from maxdisc.files import Batch, recut
-    >>> table = pa.table({"size": [1, 2, 3, 4, 5]})
-    >>> halves = [Batch(table.slice(0, 2), "a.csv", 1), Batch(table.slice(2), "b.csv", 1)]
-    >>> [[piece.where(0) for piece in run] for run in recut(halves, most_rows=3)]
-    [['a.csv row 1', 'b.csv row 1'], ['b.csv row 2']]
+    So sums over runs are bit-identical however the rows are split into files and batches.
     """
     run: list[Batch] = []
     n_rows = n_bytes = 0
@@ -218,14 +136,7 @@ def recut(batches: Iterable[Batch], most_rows: int = 2**16, most_bytes: int = 2*
 
 
 def joined(parts: Sequence[Any]) -> Any:
-    """Documents, tables or matrices of consecutive batches as one.
-
-    Examples
-    --------
-    >>> from maxdisc.files import joined
-    >>> joined([["a document"], ["another", "a third"]])
-    ['a document', 'another', 'a third']
-    """
+    """Concatenate documents, tables or matrices of consecutive batches."""
     if isinstance(parts[0], list):
         return list(chain.from_iterable(parts))
     if isinstance(parts[0], pa.Table):

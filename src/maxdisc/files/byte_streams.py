@@ -44,15 +44,7 @@ _OPENERS: dict[bytes, Callable[[Any], Any]] = {
 
 
 class Stream:
-    """The bytes of one place, and how far they have been read.
-
-    Parameters
-    ----------
-    place : Place
-        A file or a stream, not a folder.
-    encoding : str
-        Of the text; anything but UTF-8 is recoded to it.
-    """
+    """Bytes of one file or stream, with a count of those read; other encodings are converted to UTF-8."""
 
     def __init__(self, place: Place, encoding: str) -> None:
         self.name = place.name
@@ -134,15 +126,7 @@ class Stream:
 
 
 class StreamOfBytes(Stream):
-    """Bytes that are in memory already: UTF-8, taken as they are and never decompressed.
-
-    Parameters
-    ----------
-    content : bytes
-        All of them.
-    name : str
-        What messages call them.
-    """
+    """UTF-8 bytes in memory, never decompressed."""
 
     def __init__(self, content: bytes, name: str) -> None:
         self.name = name
@@ -223,16 +207,7 @@ def require_encoding(encoding: str) -> None:
 
 
 def decoded(data: bytes, where: str) -> str:
-    """Bytes as text, or a ``SourceError`` that names the byte.
-
-    Examples
-    --------
-    >>> from maxdisc.files.byte_streams import decoded
-    >>> decoded("café".encode("latin-1"), "menu.csv row 2")
-    Traceback (most recent call last):
-        ...
-    maxdisc.files.places.SourceError: menu.csv row 2: byte 0xe9 is not UTF-8: try --encoding latin-1.
-    """
+    """Return bytes as text; raise ``SourceError`` with the position of an invalid byte."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

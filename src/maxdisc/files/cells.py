@@ -19,17 +19,7 @@ _SHOWN = 40
 
 
 def strings(column: Any, name: str, where: Callable[[int], str]) -> list[str | None]:
-    """The cells of a column as text; None where there is nothing at all.
-
-    Parameters
-    ----------
-    column : pyarrow array
-        Of any type that can be written in one word.
-    name : str
-        The column's name, for messages.
-    where : callable
-        From a row of the column to how a message calls it.
-    """
+    """Return the cells of a column as text; None for a missing cell."""
     array = _plain(column)
     kind = array.type
     if pa.types.is_floating(kind):
@@ -58,13 +48,7 @@ def as_text(array: pa.Array, name: str, where: Callable[[int], str]) -> pa.Array
 
 
 def numbers(column: Any, name: str, where: Callable[[int], str]) -> pa.Array:
-    """The cells of a column in float64; true is 1, false is 0, and null where a number is missing.
-
-    Parameters
-    ----------
-    column, name, where
-        As for :func:`strings`.
-    """
+    """Return the cells of a column as float64; true is 1, false is 0, missing is null."""
     array = _plain(column)
     kind = array.type
     if pa.types.is_null(kind):
@@ -89,24 +73,7 @@ def numbers(column: Any, name: str, where: Callable[[int], str]) -> pa.Array:
 
 
 def categories(column: Any, name: str, where: Callable[[int], str]) -> pa.Array:
-    """The cells of a column as categories: text without the spaces around it, null where one is missing.
-
-    Numbers of a file that has types are written as they are said: 3.0 as 3.
-
-    Parameters
-    ----------
-    column, name, where
-        As for :func:`strings`.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from maxdisc.files.cells import categories
-    >>> categories(pa.array([" red", "n/a", "3"]), "colour", str).to_pylist()
-    ['red', None, '3']
-    >>> categories(pa.array([3.0, None, 0.5]), "code", str).to_pylist()
-    ['3', None, '0.5']
-    """
+    """Return the cells of a column as stripped text, null where missing; 3.0 becomes "3"."""
     array = _plain(column)
     if pa.types.is_floating(array.type) or pa.types.is_decimal(array.type):
         values = array.cast(pa.float64(), safe=False).to_pylist()
@@ -120,13 +87,7 @@ def categories(column: Any, name: str, where: Callable[[int], str]) -> pa.Array:
 
 
 def truths(column: Any, name: str, where: Callable[[int], str]) -> pa.Array:
-    """The cells of a column as truth values, null where one is missing; 1 is true and 0 is false.
-
-    Parameters
-    ----------
-    column, name, where
-        As for :func:`strings`.
-    """
+    """Return the cells of a column as booleans, null where missing; 1 is true and 0 is false."""
     values = numbers(column, name, where)
     wrong = pc.fill_null(pc.invert(pc.is_in(values, pa.array([0.0, 1.0, None]))), False)
     if pc.any(wrong).as_py():
@@ -139,17 +100,7 @@ def truths(column: Any, name: str, where: Callable[[int], str]) -> pa.Array:
 
 
 def parsed(text: pa.Array) -> pa.Array | None:
-    """Written numbers in float64, or None if some cell holds anything else.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from maxdisc.files.cells import parsed
-    >>> parsed(pa.array(["1", " 2.5e3", "", "n/a", "True"])).to_pylist()
-    [1.0, 2500.0, None, None, 1.0]
-    >>> parsed(pa.array(["1", "two"])) is None
-    True
-    """
+    """Parse text as float64; return None if any cell is not a number."""
     try:
         return text.cast(pa.float64())
     except pa.ArrowInvalid:
@@ -175,15 +126,7 @@ def are_truths(text: pa.Array) -> bool:
 
 
 def share_of_numbers(text: pa.Array) -> float:
-    """How many of the cells that are not missing are numbers, as a share; 0 if all are missing.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from maxdisc.files.cells import share_of_numbers
-    >>> share_of_numbers(pa.array(["1", "2.5e3", "", "about 3", "-4"]))
-    0.75
-    """
+    """Return the share of numbers among the cells that are not missing; 0 if all are missing."""
     words = pc.utf8_lower(pc.utf8_trim_whitespace(text))
     there = words.filter(pc.invert(pc.is_in(words, pa.array([*MISSING, None], pa.string()))))
     if not len(there):

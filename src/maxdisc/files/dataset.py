@@ -18,47 +18,7 @@ from maxdisc.files.svmlight import open_svmlight
 
 
 class Dataset:
-    r"""Rows to be read in batches, from whatever the arguments name.
-
-    Parameters
-    ----------
-    arguments : sequence of str
-        Files, folders, globs, or ``-`` for standard input.
-    format : str, optional
-        One of ``maxdisc.files.FORMATS``; by default what names and first bytes say.
-    encoding : str
-        Of text files.
-    text_column, label_column : str, optional
-        The columns that are wanted, where they are known. What has no names (lines, folders, svmlight) takes
-        them over.
-    layer : str, optional
-        Of h5ad files: the layer that is read, or "X" or "raw"; by default raw, where there is one, else X.
-
-    Attributes
-    ----------
-    formats : dict
-        For each file read so far, its format.
-    values : dict
-        For each file with several matrices, which of them was read, in words.
-    matrix_names : list of str or None
-        What the columns of matrices are called, where they have names; the same in all files.
-    total_bytes : int
-        The size of all files; 0 if some are not files.
-    done_bytes : int
-        How much of it has been read.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from maxdisc.files import Dataset
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "mail.csv")
-    >>> _ = path.write_text("body,kind\nhello there,ham\ncheap pills,spam\n")
-    >>> data = Dataset([str(path)])
-    >>> data.names
-    ['body', 'kind']
-    >>> [batch.texts("body") for batch in data.batches(["body"])]
-    [['hello there', 'cheap pills']]
-    """
+    """Rows of files, folders, globs or standard input, read in batches."""
 
     def __init__(
         self,
@@ -134,21 +94,7 @@ class Dataset:
     def batches(
         self, columns: Collection[str] | None = None, *, may_be_empty: bool = False
     ) -> Iterator[Batch]:
-        """All rows, in order.
-
-        Parameters
-        ----------
-        columns : collection of str, optional
-            The columns that are wanted; a file without one of them is refused. By default all of the first
-            file.
-        may_be_empty : bool
-            Whether it is all right if there are no rows, since they are a part of others.
-
-        Yields
-        ------
-        Batch
-            Consecutive rows of one file, in bounded memory.
-        """
+        """Yield all rows in order, in batches of bounded memory; every file must have the ``columns``."""
         if any(place.once for place in self.places):
             if self._read_once:
                 raise SourceError(f"{self.name} can be read only once: write it to a file first.")

@@ -28,17 +28,7 @@ CELLS = "obs_names"
 
 
 def open_h5ad(stream: Stream, columns: Collection[str] | None = None, layer: str | None = None) -> Opened:
-    """Begin to read cells.
-
-    Parameters
-    ----------
-    stream : Stream
-        The file.
-    columns : collection of str, optional
-        The columns of obs that are wanted; by default all.
-    layer : str, optional
-        A layer, "X" or "raw"; by default raw, where there is one, else X.
-    """
+    """Open an h5ad file; by default its raw matrix if there is one, else X."""
     name = stream.name
     with _readable(name):
         file = h5py.File(stream.seekable(), "r")

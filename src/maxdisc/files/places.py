@@ -36,17 +36,7 @@ class SourceError(ValueError):
 
 @dataclass(frozen=True)
 class Place:
-    """One file, folder or stream.
-
-    Parameters
-    ----------
-    name : str
-        What messages call it.
-    path : Path or None
-        Where it is; None is standard input.
-    format : str or None
-        One of ``FORMATS``; None if only its content can tell.
-    """
+    """File, folder or stream; ``path`` None is standard input."""
 
     name: str
     path: Path | None
@@ -64,20 +54,7 @@ class Place:
 
 
 def find_places(arguments: Sequence[str], format: str | None = None) -> list[Place]:
-    """The files, folders and streams that arguments name: paths, globs, ``-``.
-
-    Parameters
-    ----------
-    arguments : sequence of str
-        As a user wrote them.
-    format : str, optional
-        What they all are, whatever their names say.
-
-    Returns
-    -------
-    list of Place
-        In the order of the arguments; the files of a glob or a folder are sorted.
-    """
+    """Return the files, folders and streams named by paths, globs and ``-``; globs are sorted."""
     places = [place for argument in arguments for place in _named_by(argument, format)]
     if sum(place.path is None for place in places) > 1:
         raise SourceError("standard input (-) can be read only once.")
@@ -131,15 +108,7 @@ def _alternative(path: Path) -> str:
 
 
 def format_of_name(path: Path) -> str | None:
-    """What a file's name says it holds, compressed or not; None if it does not say.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from maxdisc.files.places import format_of_name
-    >>> format_of_name(Path("train.tsv.gz")), format_of_name(Path("notes.txt"))
-    ('tsv', None)
-    """
+    """Return the format implied by a file name, compressed or not, or None."""
     suffixes = [s.lower() for s in path.suffixes]
     if suffixes and suffixes[-1] in _COMPRESSED:
         suffixes.pop()
@@ -147,24 +116,7 @@ def format_of_name(path: Path) -> str | None:
 
 
 def format_of_content(head: bytes, text_column: str | None = None) -> str:
-    """What the first bytes of a file look like.
-
-    Parameters
-    ----------
-    head : bytes
-        The first of the file; a whole line at least, if it has one.
-    text_column : str, optional
-        Where documents are wanted: the column that holds them. Without a column of that name the file is not
-        a table but one document on each line.
-
-    Examples
-    --------
-    >>> from maxdisc.files.places import format_of_content
-    >>> format_of_content(b"+1 3:0.5 9:2"), format_of_content(b"a,b"), format_of_content(b'{"a": 1}')
-    ('svmlight', 'csv', 'jsonl')
-    >>> format_of_content(b"Dear Sir, I write to you", text_column="body")
-    'lines'
-    """
+    """Guess the format from the first bytes; without the text column a file is one document per line."""
     if head.startswith(b"PAR1"):
         return "parquet"
     if head.startswith(b"\x89HDF\r\n\x1a\n"):

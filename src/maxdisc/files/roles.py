@@ -38,27 +38,7 @@ _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u
 
 @dataclass(frozen=True)
 class Column:
-    """What the first rows tell about a column.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    kind : {"number", "truth", "text", "empty", "other"}
-        What can be made of it.
-    n_distinct : int
-        Distinct values among the first rows.
-    n_rows : int
-        How many rows those are.
-    length : float
-        Mean number of characters.
-    spaced : bool
-        Whether most of the values have a space, or are in a script that does without.
-    whole : bool
-        Whether all its numbers are integers.
-    n_there : int
-        How many rows have a value; known of text only.
-    """
+    """Statistics of a column in the first rows."""
 
     name: str
     kind: str
@@ -89,23 +69,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Roles:
-    """What each column is for.
-
-    Parameters
-    ----------
-    label : str
-        The column of labels.
-    text : str or None
-        The column of documents; None for a table of numbers.
-    features : tuple of str
-        The columns of a table that are used; empty for documents.
-    guessed : tuple of str
-        Those of "label", "text" and "features" that nobody asked for.
-    left_out : tuple of (str, str)
-        Columns that are not used, and why.
-    categories, truths : tuple of str
-        Those of the features that are no numbers.
-    """
+    """Role of each column: label, text or features, and the reasons for columns left out."""
 
     label: str
     text: str | None
@@ -130,36 +94,7 @@ def guess_roles(
     categorical: Sequence[str] = (),
     words: bool = True,
 ) -> Roles:
-    """Settle the roles of the columns from the first rows and what was asked for.
-
-    Parameters
-    ----------
-    first : Batch
-        The first rows, with all columns.
-    label, text : str, optional
-        Columns asked for.
-    features, exclude, categorical : sequence of str
-        Names, comma-separated lists and globs of columns to use, to leave out, and to use as categories.
-    words : bool
-        Whether columns of text may be features; else they are left out, and truth values are numbers.
-
-    Returns
-    -------
-    Roles
-        Of the columns.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from maxdisc.files import Batch, guess_roles
-    >>> table = pa.table({"id": [1, 2, 3, 4], "size": [3, 1, 4, 1], "kind": ["a", "b", "a", "b"]})
-    >>> roles = guess_roles(Batch(table, "t.parquet", 1))
-    >>> roles.label, roles.features, roles.left_out
-    ('kind', ('size',), (('id', 'it numbers the rows'),))
-    >>> table = table.append_column("hue", [["red", "red", "blue", "blue"]])
-    >>> guess_roles(Batch(table, "t.parquet", 1), label="kind").categories
-    ('hue',)
-    """
+    """Assign roles to the columns from the first rows and the options."""
     names = first.table.column_names
     for asked in filter(None, (label, text)):
         if asked not in names:
@@ -299,14 +234,7 @@ def _features(
 
 
 def matching(patterns: Sequence[str], names: Sequence[str], source: str) -> list[str]:
-    """The columns that names, comma-separated lists and globs pick, in the order of the data.
-
-    Examples
-    --------
-    >>> from maxdisc.files import matching
-    >>> matching(["gene_*,age"], ["age", "gene_1", "sex", "gene_2"], "t.csv")
-    ['age', 'gene_1', 'gene_2']
-    """
+    """Return the columns that names, comma-separated lists and globs select, in the order of the data."""
     known, found = set(names), set()
     for pattern in patterns:
         for part in [pattern] if pattern in known else [p.strip() for p in pattern.split(",") if p.strip()]:
@@ -318,14 +246,7 @@ def matching(patterns: Sequence[str], names: Sequence[str], source: str) -> list
 
 
 def nearest(name: str, names: Sequence[str]) -> str:
-    """How a message ends: with the name that was probably meant, or those there are.
-
-    Examples
-    --------
-    >>> from maxdisc.files import nearest
-    >>> nearest("topci", ["body", "topic"])
-    ": did you mean 'topic'?"
-    """
+    """Return the end of an error message: the closest name, or the available ones."""
     lower = {n.lower(): n for n in names}
     close = difflib.get_close_matches(name.lower(), lower, n=1)
     return f": did you mean {lower[close[0]]!r}?" if close else f" ({_listed(names)})."

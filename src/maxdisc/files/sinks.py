@@ -41,33 +41,7 @@ def format_to_write(path: Path | None, asked: str | None = None) -> str:
 
 
 def open_sink(file: BinaryIO, form: str, names: Sequence[str], types: Sequence[type]) -> Sink:
-    """A sink for rows of these columns.
-
-    Parameters
-    ----------
-    file : binary file
-        Open for writing.
-    form : {"csv", "tsv", "parquet", "jsonl"}
-        The format.
-    names : sequence of str
-        The columns.
-    types : sequence of type
-        ``str``, ``float`` or ``int``, for formats with types.
-
-    Examples
-    --------
-    >>> import io
-    >>> from maxdisc.files import open_sink
-    >>> file = io.BytesIO()
-    >>> sink = open_sink(file, "csv", ["label", "probability"], [str, float])
-    >>> sink.write([["ham", "spam"], [0.75, 1.0]])
-    >>> sink.close()
-    >>> print(file.getvalue().decode())
-    label,probability
-    ham,0.75
-    spam,1
-    <BLANKLINE>
-    """
+    """Return a writer of rows with these columns in a format: csv, tsv, parquet or jsonl."""
     if form == "parquet":
         return _Parquet(file, names, types)
     if form == "jsonl":

@@ -26,36 +26,7 @@ def fold_plans(
     random_state: Any = None,
     kept: Integers | None = None,
 ) -> list[Folds]:
-    """The folds that ``cv`` asks for.
-
-    Parameters
-    ----------
-    cv : int, splitter, iterable of (train, test), "holdout" or "hash"
-        What :class:`maxdisc.MaxDiscClassifier` takes.
-    X : matrix of shape (N, D)
-        The rows.
-    labels : ndarray of shape (N,)
-        Their classes.
-    groups : array_like of shape (N,), optional
-        Rows of one group are never split.
-    random_state : int, RandomState or None
-        Shuffles before dealing.
-    kept : ndarray of shape (n,), optional
-        The rows that carry weight, by default all; folds are of these alone.
-
-    Returns
-    -------
-    list of Folds
-        One plan where each row is held out at most once and trained on otherwise; else one for each split.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.fitting.cross_validation import fold_plans
-    >>> labels = np.array(["a", "a", "a", "b", "b", "b"])
-    >>> fold_plans(3, np.zeros((6, 1)), labels)[0].assignment
-    array([0, 1, 2, 0, 1, 2])
-    """
+    """Return the folds for ``cv``: one plan if every row is held out at most once, else one per split."""
     kept = np.arange(len(labels)) if kept is None else kept
     if isinstance(cv, str) and cv == "hash":
         if groups is not None:
@@ -91,21 +62,7 @@ def plans_beside(
     groups: npt.ArrayLike | None = None,
     random_state: Any = None,
 ) -> list[tuple[Folds, Integers]]:
-    """The folds of labelled rows, and what these mean for rows that have no label.
-
-    Parameters
-    ----------
-    cv, X, labels, groups, random_state
-        As for :func:`fold_plans`; indices are those of all rows, a splitter is given the labelled ones.
-    kept, others : ndarray of shape (n,), (m,)
-        The labelled and the unlabelled rows that carry weight.
-
-    Returns
-    -------
-    list of (Folds, ndarray of shape (m,))
-        Plans, and the fold for which each unlabelled row is left out: that which holds out its group, or has
-        it among its test rows.
-    """
+    """Return folds of labelled rows, each with the fold that leaves out each unlabelled row."""
     if isinstance(cv, Iterable) and not isinstance(cv, str) and not hasattr(cv, "split"):
         both = _of_splits(cv, np.r_[kept, others], len(labels))
         of_all = [(folds, folds.of(X, 0)) for folds in both]

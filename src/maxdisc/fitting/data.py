@@ -41,24 +41,12 @@ _NUMBERS: dict[str, Any] = {
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """Rows with labels and weights.
+    """Validated rows with labels, weights and column names."""
 
-    Parameters
-    ----------
-    X : matrix or Cells of shape (N, D)
-        Numbers, or the cells of columns that are told apart.
-    labels : ndarray of shape (N,)
-        Of the rows.
-    weights : ndarray of shape (N,)
-        Of the rows; not all are 0.
-    names : ndarray of shape (D,) or None
-        Names of the columns.
-    """
-
-    X: Any
-    labels: npt.NDArray[np.generic]
-    weights: Floats
-    names: npt.NDArray[np.generic] | None = None
+    X: Any  # (N, D)
+    labels: npt.NDArray[np.generic]  # (N,)
+    weights: Floats  # (N,)
+    names: npt.NDArray[np.generic] | None = None  # (D,)
 
     def __getitem__(self, rows: Integers) -> Labelled:
         return Labelled(self.X[rows], self.labels[rows], self.weights[rows], self.names)
@@ -80,24 +68,7 @@ class Labelled:
 def labelled(
     estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any, columns: bool, reset: bool
 ) -> Labelled:
-    """Check rows, labels and weights.
-
-    Parameters
-    ----------
-    estimator : BaseEstimator
-        Whose number and names of features they must have; given them, if ``reset``.
-    X, y, sample_weight
-        As the user gives them.
-    columns : bool
-        Whether columns are told apart.
-    reset : bool
-        Whether these rows are the first.
-
-    Returns
-    -------
-    Labelled
-        The rows.
-    """
+    """Validate rows, labels and weights; set the number and names of features if ``reset``."""
     require_labels(y, "drop those rows, or use fit, which learns from them, too")
     if columns:
         X = cells(estimator, X, reset)
@@ -161,19 +132,7 @@ def _is_ready(estimator: BaseEstimator, X: Any) -> bool:
 
 
 def data_of(settings: Settings, given: Labelled, frame: Any, groups: Any) -> Data:
-    """What is learnt from rows that all have a label.
-
-    Parameters
-    ----------
-    settings : Settings
-        What is asked for.
-    given : Labelled
-        The rows.
-    frame : frame or array
-        The same, for selectors of columns, which look at it.
-    groups : array-like of shape (N,), optional
-        Rows of one group stay in one fold.
-    """
+    """Return the training data of rows that all have a label."""
     kept = np.flatnonzero(given.weights)
     plans: Sequence[Folds] = ()
     if settings.must_choose:
@@ -187,17 +146,7 @@ def data_of(settings: Settings, given: Labelled, frame: Any, groups: Any) -> Dat
 def batch_of(
     settings: Settings, given: Labelled, frame: Any, classes: npt.ArrayLike | None, before: FittedModel | None
 ) -> Data:
-    """What is learnt from a further batch of rows, beside what was learnt from those before.
-
-    Parameters
-    ----------
-    settings, given, frame
-        As for :func:`data_of`.
-    classes : array-like, optional
-        Labels that are known to come.
-    before : FittedModel or None
-        None for the first batch.
-    """
+    """Return the training data of one further batch for ``partial_fit``."""
     given = given.with_weight()
     come = [] if classes is None else [classes]
     if before is None:

@@ -41,23 +41,11 @@ LEAST_SHARE = 1e-14
 
 @dataclass(frozen=True, eq=False)
 class UnlabelledRows:
-    """Rows without labels.
+    """Rows without labels, with weights and the row numbers for messages."""
 
-    Parameters
-    ----------
-    X : matrix or Table of shape (N, D)
-        Dense, where NaN is a missing cell, or sparse; or mixed columns.
-    weights : ndarray of shape (N,)
-        Row weights.
-    numbers : ndarray of shape (N,)
-        What messages call the rows.
-    names : array_like of str, shape (D,), optional
-        Names of the columns, for messages.
-    """
-
-    X: Matrix
-    weights: Floats
-    numbers: Integers
+    X: Matrix  # (N, D)
+    weights: Floats  # (N,)
+    numbers: Integers  # (N,)
     names: npt.ArrayLike | None = None
 
     def __len__(self) -> int:
@@ -95,18 +83,10 @@ class UnlabelledRows:
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """The densities of all classes, block by block, and how probable classes are.
-
-    Parameters
-    ----------
-    parts : sequence of LinearDecision
-        Of each block of columns of one family; what they say of classes' probabilities does not count.
-    log_prior : ndarray of shape (C,)
-        Log class probabilities; ``-inf`` for a class that cannot be.
-    """
+    """Densities of all classes, block by block, and log class probabilities (C,)."""
 
     parts: Sequence[LinearDecision]
-    log_prior: Floats
+    log_prior: Floats  # (C,)
 
     def scores(self, X: Matrix) -> Floats:
         """Log prior plus evidence, shape (N, C)."""
@@ -135,20 +115,10 @@ class Mixture:
 
 @dataclass(frozen=True, eq=False)
 class SoftMoments:
-    """What expectation-maximisation came to.
-
-    Parameters
-    ----------
-    moments : ClassMoments or MixedMoments
-        Of the labelled rows, and of the unlabelled ones by their soft labels.
-    objective : ndarray of shape (I,)
-        The penalised log-likelihood of the model of each step; never decreases.
-    converged : bool
-        Whether the last step changed next to no label.
-    """
+    """Result of EM: moments with soft labels, and the penalised log-likelihood of each step."""
 
     moments: AnyMoments
-    objective: Floats
+    objective: Floats  # (I,)
     converged: bool
 
     @property
@@ -159,34 +129,19 @@ class SoftMoments:
 
 @dataclass(frozen=True, eq=False)
 class Penalty:
-    """The pseudo-rows of smoothing, fixed: what makes each step of EM the maximum of one function.
+    """Fixed pseudo-rows of smoothing, which make each EM step the maximum of one function.
 
     The function is the log-likelihood of labelled rows, unlabelled rows and, for each class and feature,
-    ``number`` pseudo-rows with the mean statistics ``mean``. Where statistics are powers of x, these rows lie
-    about the class's own mean, as :func:`maxdisc.densities.estimate` has them.
-
-    Parameters
-    ----------
-    family : Family
-        Of all features.
-    smoothing : Smoothing
-        From which the pseudo-rows follow.
-    columns : ndarray of shape (K,)
-        The features that count.
-    number : ndarray of shape (K,)
-        How many pseudo-rows each class has.
-    mean : ndarray of shape (L, K)
-        The means of their statistics.
-    level : ndarray of shape (K,)
-        Where pseudo-rows lie that lie about the mean of a class without rows.
+    ``number`` pseudo-rows with mean statistics ``mean``. Where statistics are powers of x, these rows are
+    centred at the class's own mean, as in :func:`maxdisc.densities.estimate`.
     """
 
     family: Family
     smoothing: Smoothing
-    columns: Integers
-    number: Floats
-    mean: Floats
-    level: Floats
+    columns: Integers  # (K,)
+    number: Floats  # (K,)
+    mean: Floats  # (L, K)
+    level: Floats  # (K,)
 
     @classmethod
     def of(cls, family: Family, smoothing: Smoothing, moments: ClassMoments) -> Penalty:
@@ -281,46 +236,9 @@ def expectation_maximisation(
     least_change: float = LEAST_CHANGE,
     most_steps: int = MOST_STEPS,
 ) -> SoftMoments:
-    """Learn from labelled and unlabelled rows together.
+    """Fit labelled and unlabelled rows together by EM; return soft moments.
 
-    Parameters
-    ----------
-    known : ClassMoments or MixedMoments
-        Of the labelled rows.
-    rows : UnlabelledRows
-        The others.
-    weight : float
-        By what the weights of these are multiplied.
-    family : Family or Columns
-        Of the densities.
-    smoothing : Smoothing
-        Of the densities; its pseudo-rows are fixed by the first soft labels, those that the labelled rows
-        alone give.
-    prior : ndarray of shape (C,), optional
-        Class probabilities; by default, the shares of the weight.
-    least_change : float
-        Stop when a step moves a smaller share of the unlabelled rows from one class to another.
-    most_steps : int
-        Stop after so many.
-
-    Returns
-    -------
-    SoftMoments
-        The moments, the penalised log-likelihood of each step, and whether it converged.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.families import Gaussian
-    >>> from maxdisc.rows import ArrayRows
-    >>> from maxdisc import Smoothing
-    >>> from maxdisc.fitting.expectation_maximisation import UnlabelledRows, expectation_maximisation
-    >>> known = ArrayRows(np.array([[0.0], [1.0], [9.0], [8.0]]), np.array([0, 0, 1, 1]), 2)
-    >>> moments = known.moments(Gaussian())[0]
-    >>> others = UnlabelledRows(np.array([[0.5], [1.5], [7.5]]), np.ones(3), np.arange(3))
-    >>> found = expectation_maximisation(moments, others, 1.0, Gaussian(), Smoothing(1.0))
-    >>> found.moments.weight.round(3), found.converged
-    (array([4., 3.]), True)
+    The pseudo-rows of smoothing are fixed by the first soft labels, those of the labelled rows alone.
     """
     if prior is not None:
         # A class that no labelled row has would be any cluster.
@@ -355,14 +273,9 @@ def _total(known: AnyMoments, soft: ArrayRows, family: AnyFamily) -> AnyMoments:
 
 @dataclass(frozen=True, eq=False)
 class PartlyLabelledModels(FoldModels):
-    """The models of every fold, each from its labelled training rows and from unlabelled rows.
+    """Models of every fold from its labelled training rows and unlabelled rows.
 
-    No soft label comes from a model that has seen a label of the fold: EM runs anew for each.
-
-    Parameters
-    ----------
-    whole : SoftMoments
-        Of all labelled and unlabelled rows.
+    EM runs anew for each fold, so no soft label depends on a held-out label.
     """
 
     whole: SoftMoments | None = None
@@ -375,20 +288,7 @@ class PartlyLabelledModels(FoldModels):
 
 @dataclass(frozen=True, eq=False)
 class PartlyLabelled:
-    """Labelled and unlabelled rows, and the folds of the labelled ones.
-
-    Parameters
-    ----------
-    labelled : ArrayRows
-        With one label each.
-    others : UnlabelledRows
-        Without.
-    plans : sequence of (Folds, ndarray of shape (N,))
-        The folds of labelled rows; and, for each unlabelled row, the fold for which it is left out as well
-        (or ``LEFT_OUT``, for all).
-    smoothing : Smoothing
-        With which soft labels are found.
-    """
+    """Labelled and unlabelled rows, with the folds of both."""
 
     labelled: ArrayRows
     others: UnlabelledRows
@@ -450,19 +350,11 @@ def _light(moments: AnyMoments) -> AnyMoments:
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """How good a model is on held-out labelled rows.
-
-    Parameters
-    ----------
-    loss : float
-        On average.
-    parts, weights : ndarray of shape (n,)
-        The loss of each row, or of each fold where rows have none, and what it weighs.
-    """
+    """Held-out loss of a model: mean, and by row or fold."""
 
     loss: float
-    parts: Floats
-    weights: Floats
+    parts: Floats  # (n,)
+    weights: Floats  # (n,)
 
     @classmethod
     def of(cls, choice: Choice, evidence: Evidence | None) -> Held:

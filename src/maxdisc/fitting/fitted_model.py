@@ -38,48 +38,12 @@ KEPT_CELLS = 2**24
 
 @dataclass(frozen=True, eq=False)
 class FittedModel:
-    """What was learnt; the ranking and the decision follow from it when they are needed.
-
-    Parameters
-    ----------
-    family : Family or Columns
-        Of all features, or of each column.
-    classes : ndarray of shape (C,)
-        The labels.
-    class_prior : ndarray of shape (C,)
-        Their probabilities.
-    prior : ndarray of shape (C,) or None
-        Those that were asked for.
-    divergence : callable
-        What features are ranked by.
-    choice : Choice
-        Smoothing, number of features and on what evidence.
-    n_features : int
-        D, the number of features seen.
-    moments : ClassMoments, MixedMoments or None
-        All that was learnt from the data; None if a model file came without.
-    made : tuple of FeatureRanking and decision, optional
-        Where they need more than moments, or are there already.
-    joint : Joint or None
-        The joint densities with all that was chosen.
-    evidence : Evidence, AveragedEvidence or None
-        How much the features count; None where evidence is raw.
-    made_unknown : decision, optional
-        The densities of unknown classes, where they are there already.
-    schema : Schema or None
-        What is known of the columns of a table, where they were told apart.
-    names : ndarray of shape (D,) or None
-        Names of the features, for messages.
-    n_iter, unlabelled_weight : int, float
-        How many steps it took to share out the labels of unlabelled rows, and what each of these weighs.
-    verbose : int
-        If positive, it is told when the model is made.
-    """
+    """Fitted state of a classifier; ranking and decision are computed from it on demand."""
 
     family: AnyFamily
-    classes: npt.NDArray[np.generic]
-    class_prior: Floats
-    prior: Floats | None
+    classes: npt.NDArray[np.generic]  # (C,)
+    class_prior: Floats  # (C,)
+    prior: Floats | None  # (C,)
     divergence: Divergence
     choice: Choice
     n_features: int
@@ -89,7 +53,7 @@ class FittedModel:
     evidence: Evidence | AveragedEvidence | None = None
     made_unknown: FromMoments | None = None
     schema: Schema | None = None
-    names: npt.NDArray[np.generic] | None = None
+    names: npt.NDArray[np.generic] | None = None  # (D,)
     n_iter: int = 0
     unlabelled_weight: float = 0.0
     verbose: int = 0

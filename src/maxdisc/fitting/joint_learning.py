@@ -28,26 +28,7 @@ def learn_jointly(
     classes: npt.NDArray[np.generic],
     names: npt.NDArray[np.generic] | None = None,
 ) -> FittedModel:
-    """Learn densities of the kept features together.
-
-    Parameters
-    ----------
-    settings : Settings
-        What is asked for; ``settings.joint`` is given.
-    rows : Rows
-        The rows.
-    plans : sequence of Folds
-        On which things are chosen.
-    classes : ndarray of shape (C,)
-        The labels, sorted.
-    names : ndarray of shape (D,), optional
-        Names of the features, for messages.
-
-    Returns
-    -------
-    FittedModel
-        With the model made.
-    """
+    """Fit joint densities of the selected features."""
     assert settings.joint is not None
     if settings.evidence != "raw" and not isinstance(rows, ArrayRows | BatchRows):
         raise ValueError(

@@ -31,29 +31,13 @@ Models: TypeAlias = FoldModels | SparseFoldModels
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Labelled rows, and all that learning asks of them.
-
-    Parameters
-    ----------
-    rows : Rows
-        The rows; their labels are codes into ``classes``.
-    plans : sequence of Folds
-        On which things are chosen; none, if nothing is left to choose.
-    classes : ndarray of shape (C,)
-        The labels, sorted.
-    schema : Schema or None
-        Of the columns, where they are told apart.
-    names : ndarray of shape (D,) or None
-        Names of the features, for messages.
-    family : Family or Columns, optional
-        Of the features, where more than these rows decides it.
-    """
+    """Labelled rows with folds, classes, schema and names."""
 
     rows: Rows
     plans: Sequence[Folds]
-    classes: npt.NDArray[np.generic]
+    classes: npt.NDArray[np.generic]  # (C,)
     schema: Schema | None = None
-    names: npt.NDArray[np.generic] | None = None
+    names: npt.NDArray[np.generic] | None = None  # (D,)
     family: AnyFamily | None = None
 
     def family_under(self, settings: Settings) -> AnyFamily:
@@ -64,20 +48,7 @@ class Data:
 
 
 def learn(settings: Settings, data: Data) -> FittedModel:
-    """Learn from labelled rows.
-
-    Parameters
-    ----------
-    settings : Settings
-        What is asked for.
-    data : Data
-        The rows.
-
-    Returns
-    -------
-    FittedModel
-        With the model made, so that what is wrong with it is said here.
-    """
+    """Fit labelled rows and build the decision, so that its errors are raised here."""
     rows, classes = data.rows, data.classes
     if len(classes) < 2:
         raise ValueError(
@@ -128,22 +99,7 @@ def _reranked(redundancy: Redundancy, rows: Rows, ranking: FeatureRanking) -> Fe
 
 
 def added(settings: Settings, before: FittedModel | None, data: Data) -> FittedModel:
-    """Go on with a further batch of rows.
-
-    Parameters
-    ----------
-    settings : Settings
-        What is asked for.
-    before : FittedModel or None
-        What was learnt from earlier batches, with their moments; None for the first.
-    data : Data
-        Rows, with the labels of all batches, their schema and their family; nothing is chosen on them.
-
-    Returns
-    -------
-    FittedModel
-        From all batches.
-    """
+    """Return the model of all batches so far: the earlier moments plus those of ``data``."""
     rows, union = data.rows, data.classes
     family = data.family_under(settings)
     moments: AnyMoments = rows.moments(cast(Family, family))[0]

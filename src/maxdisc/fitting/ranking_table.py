@@ -57,21 +57,7 @@ def ranking_table(
     names: npt.NDArray[np.object_],
     n: int | None,
 ) -> Frame:
-    """The features best first; see :meth:`maxdisc.MaxDiscClassifier.ranking_table`.
-
-    Parameters
-    ----------
-    learnt : FittedModel
-        The model.
-    moments : ClassMoments or MixedMoments
-        Of it.
-    found : Significance
-        P-values, q-values and stability.
-    names : ndarray of shape (D,)
-        What features are called.
-    n : int or None
-        How many; None for all.
-    """
+    """Return the features best first; see :meth:`maxdisc.MaxDiscClassifier.ranking_table`."""
     ranking, kept = learnt.model[0], np.zeros(learnt.n_features, dtype=np.bool_)
     kept[learnt.decision.columns] = True
     columns = ranking.order[:n]

@@ -18,19 +18,7 @@ from maxdisc.numerics.matrices import Integers
 def drawn(
     learnt: FittedModel, moments: AnyMoments, codes: Integers, rng: np.random.Generator
 ) -> npt.NDArray[Any]:
-    """Rows of classes, shape (n, D); where features are described jointly, the kept ones are drawn together.
-
-    Parameters
-    ----------
-    learnt : FittedModel
-        The model.
-    moments : ClassMoments or MixedMoments
-        Of it.
-    codes : ndarray of shape (n,)
-        The class of each row.
-    rng : Generator
-        What chance is.
-    """
+    """Sample rows of the given classes, shape (n, D); joint models draw their selected features together."""
     if isinstance(moments, MixedMoments):
         return _of_columns(learnt, moments, codes, rng)
     X, family = np.empty((len(codes), learnt.n_features)), learnt.family

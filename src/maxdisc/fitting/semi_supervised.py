@@ -16,22 +16,7 @@ from maxdisc.selection.fold_models import Choice, FoldModels
 
 
 def learn_partly(settings: Settings, data: Data, both: PartlyLabelled | None) -> FittedModel:
-    """Learn from the labelled rows, then from all, and keep what is better on held-out rows.
-
-    Parameters
-    ----------
-    settings : Settings
-        What is asked for.
-    data : Data
-        The labelled rows.
-    both : PartlyLabelled or None
-        These and the others; None if no other weighs anything.
-
-    Returns
-    -------
-    FittedModel
-        Of the labelled rows, or of all.
-    """
+    """Fit the labelled rows, then all rows, and return the model with the lower held-out loss."""
     alone = learn(settings, data)
     return alone if both is None else _softly(settings, alone, both)
 

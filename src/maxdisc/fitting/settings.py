@@ -42,31 +42,7 @@ from maxdisc.selection.fold_models import Choice, Rule
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """The parameters of :class:`maxdisc.MaxDiscClassifier`, as learning takes them.
-
-    Parameters
-    ----------
-    family, n_features, prior, unlabelled, categorical_features, missing, evidence, cv, random_state, verbose
-        As given.
-    divergence : callable
-        What features are ranked by.
-    joint : Joint or None
-        The joint densities asked for; None for independent features.
-    smoothing : Smoothing or None
-        None if it is chosen on the folds.
-    redundancy : float
-        How much of what features share is taken out.
-    rule : {"best", "one_se"}
-        How the number of features is chosen.
-
-    Examples
-    --------
-    >>> from maxdisc import MaxDiscClassifier
-    >>> from maxdisc.fitting.settings import Settings
-    >>> settings = Settings.of(MaxDiscClassifier(n_features=0.5, evidence="raw", smoothing=1.0).get_params())
-    >>> settings.size(10), settings.must_choose
-    (5, False)
-    """
+    """Validated parameters of :class:`maxdisc.MaxDiscClassifier`."""
 
     family: Any
     divergence: Divergence

@@ -29,42 +29,7 @@ _LATTICE_POINTS = 121
 
 @dataclass(frozen=True, eq=False)
 class DensityCurves:
-    """What is drawn of one feature.
-
-    Parameters
-    ----------
-    feature : str
-        Its name.
-    kind : {"density", "lattice", "bars"}
-        A curve, the probabilities of whole numbers, or those of a few values or levels.
-    classes : list of str
-        The classes drawn, from the highest to the lowest.
-    x, height : list of ndarray
-        Points and densities (or probabilities) of each class.
-    at_zero : list of float
-        The probability of exactly 0 in each class; empty where no single value has one.
-    left_out : int
-        How many classes between the highest and the lowest are not drawn.
-    constant : float or None
-        The only value of a feature that says nothing; it has no curves. NaN if it was never seen.
-    levels : list of str
-        What the values of bars are called, from the most frequent on, where they are no numbers.
-    levels_left_out : int
-        How many further levels are not drawn.
-    missing : list of float
-        The probability that the feature is missing in each class; empty where that says nothing.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from maxdisc import MaxDiscClassifier
-    >>> from maxdisc.inspection.curves import density_curves
-    >>> iris = load_iris()
-    >>> model = MaxDiscClassifier().fit(iris.data, iris.target_names[iris.target])
-    >>> (curves,) = density_curves(model, [2])
-    >>> curves.kind, curves.classes
-    ('density', ['virginica', 'versicolor', 'setosa'])
-    """
+    """Densities or probabilities of one feature, per class, for a plot."""
 
     feature: str
     kind: Literal["density", "lattice", "bars"]
@@ -82,22 +47,7 @@ class DensityCurves:
 def density_curves(
     model: Any, columns: Sequence[int] | Integers, most: int = MOST_CLASSES
 ) -> list[DensityCurves]:
-    """Curves of some features, in that order.
-
-    Parameters
-    ----------
-    model : MaxDiscClassifier or Pipeline
-        Fitted.
-    columns : sequence of int
-        Which features.
-    most : int
-        How many classes to draw at most: of more, the highest and the lowest.
-
-    Returns
-    -------
-    list of DensityCurves
-        One for each column.
-    """
+    """Return the curves of some features of a fitted model, in that order."""
     fitted = ModelView.of(model)
     wanted = np.asarray(columns, dtype=np.intp)
     # In the order in which they are asked for, each once: a column has one place.

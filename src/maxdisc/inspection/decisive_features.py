@@ -36,41 +36,10 @@ def loudest(
     second: Integers,
     n: int,
 ) -> list[list[Reason]]:
-    """For each row the ``n`` features that speak loudest for one class against another.
+    """Return, for each row, the ``n`` features with the largest evidence for one class against another.
 
-    Rows of the same two classes are weighed together, so that no other class is computed, and of sparse rows
-    only the stored cells: what an absent word says is the same in all of them.
-
-    Parameters
-    ----------
-    decision : LinearDecision, MixedDecision, JointDecision or AveragedDecision
-        Of C classes, with K features.
-    names : ndarray of shape (K,)
-        What they are called.
-    X : matrix or Table of shape (N, D)
-        Rows.
-    first, second : ndarray of shape (N,)
-        The classes of each row, by position.
-    n : int
-        How many features.
-
-    Returns
-    -------
-    list of list of Reason
-        Largest magnitude first; the same as :meth:`maxdisc.decisions.Explanation.top` gives.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc import MaxDiscClassifier
-    >>> from maxdisc.inspection.decisive_features import loudest
-    >>> X, y = np.array([[3.0, 0.0], [0.0, 2.0]]), np.array(["a", "b"])
-    >>> model = MaxDiscClassifier("poisson", n_features="all", evidence="raw", smoothing=1.0)
-    >>> model = model.fit(X, y)
-    >>> names = np.array(["up", "down"])[model.decision_.columns]
-    >>> reasons = loudest(model.decision_, names, X, np.array([0, 1]), np.array([1, 0]), 1)
-    >>> [(reason.feature, reason.present) for (reason,) in reasons]
-    [('up', True), ('up', False)]
+    Rows with the same two classes are handled together, so no other class is computed; of sparse rows only
+    stored cells are read, because an absent word contributes the same to all.
     """
     out: list[list[Reason]] = [[] for _ in range(len(first))]
     if not isinstance(X, Table):

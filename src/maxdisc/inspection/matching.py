@@ -17,35 +17,10 @@ _SHOWN = 5
 
 @dataclass(frozen=True, eq=False)
 class MatchedColumns:
-    """Where the features of a model stand in a matrix.
+    """Positions of a model's features in a matrix; -1 for a missing one."""
 
-    Parameters
-    ----------
-    places : ndarray of shape (D,)
-        The column of each feature of the model; -1 for one that is missing.
-    kept : ndarray of shape (D,)
-        Which of them the model uses.
-    missing : list of str
-        Those that it uses and that are missing.
-    dense : bool
-        Whether rows must be dense: cells are missing where that matters, and sparse rows have none.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from maxdisc import MaxDiscClassifier
-    >>> from maxdisc.inspection.model_view import ModelView
-    >>> from maxdisc.inspection.matching import MatchedColumns
-    >>> frame = pd.DataFrame({"a": [0.0, 1.0, 5.0, 6.0], "b": [3.0, 2.0, 2.0, 3.5]})
-    >>> model = MaxDiscClassifier("gaussian", n_features="all", smoothing=1.0, evidence="raw")
-    >>> fitted = ModelView.of(model.fit(frame, [0, 0, 1, 1]))
-    >>> matched = MatchedColumns.of(fitted, ["c", "a"])
-    >>> matched.missing, matched.aligned([[7.0, 0.5]])
-    (['b'], array([[0.5, nan]]))
-    """
-
-    places: Integers
-    kept: Booleans
+    places: Integers  # (D,)
+    kept: Booleans  # (D,)
     missing: list[str]
     dense: bool
 

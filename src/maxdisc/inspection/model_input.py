@@ -19,30 +19,7 @@ from maxdisc.words.scaling import CountScaler
 
 @dataclass(frozen=True, eq=False)
 class ModelInput:
-    """A model and the columns that it takes.
-
-    Parameters
-    ----------
-    estimator : Pipeline or MaxDiscClassifier
-        As it was saved.
-    fitted : ModelView
-        The same, taken apart.
-    text : str or None
-        The column of documents; None for a model of numbers.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from maxdisc import MaxDiscClassifier
-    >>> from maxdisc.inspection.model_input import ModelInput
-    >>> from maxdisc.files import Batch
-    >>> rows = pa.table({"size": [1.0, 2.0, 8.0, 9.0]})
-    >>> model = MaxDiscClassifier(evidence="raw").fit(rows, ["low", "low", "high", "high"])
-    >>> taker = ModelInput.of(model)
-    >>> said = taker.said(taker.raw(Batch(pa.table({"size": ["8.5"]}), "new.csv", 1)))
-    >>> taker.columns, said.label(said.first)
-    (['size'], ['high'])
-    """
+    """Model and the columns it takes."""
 
     estimator: Any
     fitted: ModelView
@@ -124,27 +101,13 @@ def as_wide(matrix: Matrix, width: int) -> Matrix:
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Probabilities of some rows, and the two most probable classes of each.
+    """Class probabilities of rows, with the two most probable classes of each."""
 
-    Parameters
-    ----------
-    X : matrix of shape (n, D)
-        The rows, as the classifier takes them.
-    rows : matrix
-        The same, checked, as its families take them.
-    log_probability : ndarray of shape (n, C)
-        Of each class.
-    first, second : ndarray of shape (n,)
-        Positions of the most probable class and of the runner-up.
-    classes : list of str
-        The labels.
-    """
-
-    X: Matrix
+    X: Matrix  # (n, D)
     rows: Matrix
-    log_probability: Floats
-    first: npt.NDArray[np.intp]
-    second: npt.NDArray[np.intp]
+    log_probability: Floats  # (n, C)
+    first: npt.NDArray[np.intp]  # (n,)
+    second: npt.NDArray[np.intp]  # (n,)
     classes: list[str]
 
     @classmethod

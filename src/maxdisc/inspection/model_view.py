@@ -23,55 +23,21 @@ from maxdisc.significance.table import location_of
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Densities of some cells: of columns themselves, of the levels of categories, or of being missing.
-
-    Parameters
-    ----------
-    block : int
-        Which of the model's blocks of columns they are of.
-    cells : ndarray of shape (n,)
-        Which cells of that block.
-    at : ndarray of shape (n,)
-        Where their columns stand among those asked for.
-    densities : ClassDensities
-        Of shape (L, C, n).
-    """
+    """Densities of some cells: columns, levels of categories, or missing indicators."""
 
     block: int
-    cells: Integers
-    at: Integers
+    cells: Integers  # (n,)
+    at: Integers  # (n,)
     densities: ClassDensities
 
 
 @dataclass(frozen=True, eq=False)
 class ModelView:
-    """A classifier, alone or at the end of a pipeline.
-
-    Parameters
-    ----------
-    classifier : MaxDiscClassifier
-        Fitted.
-    before : Pipeline or None
-        The steps that make its rows, such as a vectorizer.
-    names : ndarray of shape (D,)
-        What its features are called.
-
-    Examples
-    --------
-    >>> from sklearn.feature_extraction.text import CountVectorizer
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from maxdisc import MaxDiscClassifier
-    >>> from maxdisc.inspection.model_view import ModelView
-    >>> classifier = MaxDiscClassifier(n_features="all", evidence="raw", smoothing=1.0)
-    >>> model = make_pipeline(CountVectorizer(), classifier)
-    >>> fitted = ModelView.of(model.fit(["red sky", "green grass"], ["up", "down"]))
-    >>> print(fitted.names)
-    ['grass' 'green' 'red' 'sky']
-    """
+    """Read-only view of a classifier, alone or at the end of a pipeline."""
 
     classifier: MaxDiscClassifier
     before: Pipeline | None
-    names: npt.NDArray[np.object_]
+    names: npt.NDArray[np.object_]  # (D,)
 
     @classmethod
     def of(cls, model: Any, names: npt.ArrayLike | None = None) -> ModelView:
@@ -129,13 +95,7 @@ class ModelView:
         return [Block(family, np.arange(len(self.names)))]
 
     def densities(self, columns: Integers) -> Iterator[tuple[slice, list[Part]]]:
-        """Some features at a time: a range of ``columns``, and the densities of all that belongs to them.
-
-        Parameters
-        ----------
-        columns : ndarray of shape (n,)
-            The features wanted, in that order.
-        """
+        """Yield ranges of ``columns`` with the densities of all their cells."""
         model = self.classifier
         moments, given = model.moments_, (model.smoothing_, model.class_prior_)
         if not isinstance(moments, MixedMoments):
@@ -172,13 +132,7 @@ class ModelView:
         return self.schema.levels.names[cells]
 
     def called(self, columns: Integers, cells: Integers) -> npt.NDArray[np.object_]:
-        """What cells are called: as their column, with the level of a category, or as missing.
-
-        Parameters
-        ----------
-        columns, cells : ndarray of the same shape
-            Columns of the table, and cells counted over all blocks; -1 for a column without cells.
-        """
+        """Return display names of cells: the column, with its level, or marked as missing."""
         out = np.array(self.names[columns], dtype=object)
         if not self.mixed:
             return out
@@ -220,15 +174,7 @@ class ModelView:
         return np.asarray(rows, dtype=object if self.written.any() else np.float64)
 
     def values(self, rows: Matrix, columns: Integers) -> list[list[float | str]]:
-        """What rows have in some columns: numbers, categories as text, NaN where a cell is missing.
-
-        Parameters
-        ----------
-        rows : matrix or frame of shape (n, D)
-            As :meth:`rows` gives them.
-        columns : ndarray of shape (k,)
-            Which columns.
-        """
+        """Return the values of rows in some columns: numbers, categories as text, NaN where missing."""
         schema = self.schema
         if is_sparse(rows):
             return rows.tocsr()[:, columns].toarray().tolist()

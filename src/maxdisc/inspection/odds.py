@@ -13,36 +13,7 @@ from maxdisc.numerics.matrices import Floats, Integers, Matrix
 
 @dataclass(frozen=True)
 class LogOdds:
-    """Why one class rather than another: ``total = prior + sum(odds) + others``, exactly.
-
-    Parameters
-    ----------
-    first, second : str
-        The two classes; what is positive speaks for the first.
-    prior : float
-        Log-odds before anything was seen.
-    features : list of str
-        The loudest features, in order of magnitude.
-    values : list of float or str
-        What the row has there, a category as text; NaN for a missing cell.
-    odds : list of float
-        Their log-odds.
-    others : float
-        The sum of all the other kept features.
-    n_others : int
-        How many they are.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from maxdisc import MaxDiscClassifier
-    >>> from maxdisc.inspection.odds import log_odds
-    >>> iris = load_iris()
-    >>> model = MaxDiscClassifier().fit(iris.data, iris.target_names[iris.target])
-    >>> evidence = log_odds(model, iris.data[:1], n=2)
-    >>> evidence.first, evidence.second, evidence.features
-    ('setosa', 'versicolor', ['x2', 'x3'])
-    """
+    """Log odds of two classes for one row: ``total = prior + sum(odds) + others``, exactly."""
 
     first: str
     second: str
@@ -60,24 +31,7 @@ class LogOdds:
 
 
 def log_odds(model: Any, X: Any, n: int = 10, first: Any = None, second: Any = None) -> LogOdds:
-    """Take the log-odds of one row apart.
-
-    Parameters
-    ----------
-    model : MaxDiscClassifier or Pipeline
-        Fitted.
-    X : matrix or frame of shape (1, D), or a list of one document
-        The row.
-    n : int
-        How many features to name.
-    first, second : label, optional
-        Which classes; by default the predicted one and the next best.
-
-    Returns
-    -------
-    LogOdds
-        The loudest features first.
-    """
+    """Decompose the log odds of one row; by default of the two most probable classes."""
     fitted = ModelView.of(model)
     row = fitted.rows(X)
     said = feature_odds(fitted, row, first, second)
@@ -98,56 +52,17 @@ def log_odds(model: Any, X: Any, n: int = 10, first: Any = None, second: Any = N
 
 @dataclass(frozen=True, eq=False)
 class FeatureOdds:
-    """What every kept feature of a row says: ``prior + odds.sum()`` is the log-odds of the two classes.
-
-    Parameters
-    ----------
-    first, second : int
-        Positions of the two classes; what is positive speaks for the first.
-    prior : float
-        Log-odds before anything was seen.
-    columns : ndarray of shape (K,)
-        The kept features, by their place in X.
-    odds : ndarray of shape (K,)
-        Their log-odds.
-    """
+    """Log odds of every selected feature: ``prior + odds.sum()`` is the total."""
 
     first: int
     second: int
     prior: float
-    columns: Integers
-    odds: Floats
+    columns: Integers  # (K,)
+    odds: Floats  # (K,)
 
 
 def feature_odds(model: Any, row: Matrix, first: Any = None, second: Any = None) -> FeatureOdds:
-    """The log-odds of one row, feature by feature.
-
-    Parameters
-    ----------
-    model : MaxDiscClassifier or Pipeline
-        Fitted.
-    row : matrix or frame of shape (1, D)
-        As the classifier takes it.
-    first, second : label, optional
-        Which classes; by default the predicted one and the next best.
-
-    Returns
-    -------
-    FeatureOdds
-        In the order of the model's own ranking.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from maxdisc import MaxDiscClassifier
-    >>> from maxdisc.inspection.odds import feature_odds
-    >>> iris = load_iris()
-    >>> model = MaxDiscClassifier().fit(iris.data, iris.target)
-    >>> said = feature_odds(model, iris.data[:1])
-    >>> scores = model.predict_joint_log_proba(iris.data[:1])[0]
-    >>> bool(abs(said.prior + said.odds.sum() - (scores[0] - scores[1])) < 1e-9)
-    True
-    """
+    """Return the log odds of one row, feature by feature, in the order of the ranking."""
     fitted = ModelView.of(model)
     total = fitted.classifier.predict_joint_log_proba(row)
     if len(total) != 1:

@@ -39,48 +39,15 @@ class RankedFeature(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RankingTable:
-    """Features best first; iterating gives one :class:`RankedFeature` after another.
+    """Features best first; iterating yields :class:`RankedFeature` rows."""
 
-    Parameters
-    ----------
-    features : ndarray of shape (n,)
-        Names.
-    columns : ndarray of shape (n,)
-        Where they stand in X.
-    scores : ndarray of shape (n,)
-        Their divergences, by the model's own measure.
-    classes : ndarray of shape (n,)
-        The class that each sets apart most from all the others together.
-    directions : ndarray of shape (n,)
-        +1 if that class has more of it than the others, -1 if less.
-    trust : Significance
-        P-values, q-values and stability, each of shape (n,).
-    by : ndarray of shape (n,)
-        What it has more or less of: the feature, a level of a category (``colour = red``), or missing cells.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from maxdisc import MaxDiscClassifier
-    >>> from maxdisc.inspection.ranking import ranking_table
-    >>> iris = load_iris(as_frame=True)
-    >>> model = MaxDiscClassifier().fit(iris.data, iris.target_names[iris.target])
-    >>> table = ranking_table(model, n=2)
-    >>> for row in table:
-    ...     print(row.feature, row.label, row.direction)
-    petal length (cm) setosa -1
-    petal width (cm) setosa -1
-    >>> [(name, sign) for name, sign, _ in table.of_class("virginica", 2)]
-    [('petal length (cm)', 1), ('petal width (cm)', 1)]
-    """
-
-    features: npt.NDArray[np.object_]
-    columns: Integers
-    scores: Floats
-    classes: npt.NDArray[np.generic]
-    directions: npt.NDArray[np.int8]
+    features: npt.NDArray[np.object_]  # (n,)
+    columns: Integers  # (n,)
+    scores: Floats  # (n,)
+    classes: npt.NDArray[np.generic]  # (n,)
+    directions: npt.NDArray[np.int8]  # (n,)
     trust: Significance
-    by: npt.NDArray[np.object_]
+    by: npt.NDArray[np.object_]  # (n,)
     _per_class: _PerClass = field(repr=False)
 
     def __len__(self) -> int:
@@ -106,35 +73,14 @@ class RankingTable:
         }
 
     def of_class(self, label: Any, n: int = 10) -> list[tuple[str, int, float]]:
-        """The kept features that set one class apart most from all the others together.
+        """Return (name, direction, divergence) of the features that distinguish one class from the rest.
 
-        What a class has more of is easier to read than what it lacks, and comes first.
-
-        Parameters
-        ----------
-        label : label
-            One of the model's classes.
-        n : int
-            How many features, at most.
-
-        Returns
-        -------
-        list of (str, int, float)
-            Name (of a category, with the level that tells most), direction and divergence in nats; those
-            that say nothing of the class are left out.
+        Features that the class has more of come first, because they are easier to read.
         """
         return [(row.by, row.direction, row.score) for row in self.rows_of_class(label, n)]
 
     def rows_of_class(self, label: Any, n: int = 10) -> list[RankedFeature]:
-        """What :meth:`of_class` lists, as rows of a ranking; scores are divergences of the class alone.
-
-        Parameters
-        ----------
-        label : label
-            One of the model's classes.
-        n : int
-            How many features, at most.
-        """
+        """Return the features of :meth:`of_class` as ranking rows, scored for the class alone."""
         return self._per_class.of(label, n)
 
 
@@ -175,29 +121,7 @@ def ranking_table(
     q: float | None = None,
     trust: Significance | None = None,
 ) -> RankingTable:
-    """The features of a fitted model, best first, with the class that each sets apart.
-
-    Parameters
-    ----------
-    model : MaxDiscClassifier or Pipeline
-        Fitted; a pipeline must end in a MaxDiscClassifier.
-    names : array-like of shape (D,), optional
-        Names of the features; by default those the model knows.
-    n : int, optional
-        How many features; by default those that the model keeps.
-    per_class : int, optional
-        How many features of each class :meth:`RankingTable.of_class` can give; by default ``n``, and 20 at
-        least.
-    q : float, optional
-        Leave out features with a larger q-value: of what is left, this share at most is there by luck.
-    trust : Significance, optional
-        P-values and stability of all features; by default as far as the model's moments tell.
-
-    Returns
-    -------
-    RankingTable
-        Of ``n`` rows, or fewer. Features that the model does not keep follow those it keeps.
-    """
+    """Return the features of a fitted model, best first, with the class that each distinguishes."""
     fitted = ModelView.of(model, names)
     classifier = fitted.classifier
     if n is not None and n < 1:
@@ -238,17 +162,7 @@ def ranking_table(
 
 @dataclass(frozen=True, eq=False)
 class _Told:
-    """What some columns say of each class; all of shape (C, B).
-
-    Parameters
-    ----------
-    apart : ndarray
-        How far each class is from all the others together, over all cells of a column.
-    higher : ndarray
-        Whether it has more of the cell that tells most.
-    cell : ndarray
-        Which cell that is, counted over all blocks; -1 for a column without any.
-    """
+    """Divergence, direction and most informative cell of columns per class, all of shape (C, B)."""
 
     apart: Floats
     higher: Booleans

@@ -13,14 +13,7 @@ _SPACE = re.compile(r"\s+")
 
 
 def visible(text: object) -> str:
-    """A text on one line; characters that would hide or reorder others are replaced by U+FFFD.
-
-    Examples
-    --------
-    >>> from maxdisc.inspection.safe_text import visible
-    >>> visible("some" + chr(0x202E) + "thing" + chr(10) + "more")
-    'some�thing more'
-    """
+    """Return text on one line; characters that hide or reorder others become U+FFFD."""
     flat = _SPACE.sub(" ", str(text)).strip()
     if flat.isascii() and flat.isprintable():
         return flat
@@ -28,14 +21,7 @@ def visible(text: object) -> str:
 
 
 def shortened(text: object, width: int) -> str:
-    """A visible text of at most ``width`` characters; an ellipsis says that it was longer.
-
-    Examples
-    --------
-    >>> from maxdisc.inspection.safe_text import shortened
-    >>> shortened("a long description", 8)
-    'a long…'
-    """
+    """Return visible text of at most ``width`` characters, ending in an ellipsis if it was cut."""
     raw = str(text)
     # Only so much of a book is looked at as could be shown, many times over for its white space.
     whole = visible(raw[: 20 * width + 100])
@@ -45,26 +31,12 @@ def shortened(text: object, width: int) -> str:
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """A number with its noun.
-
-    Examples
-    --------
-    >>> from maxdisc.inspection.safe_text import counted
-    >>> counted(1, "row"), counted(1200, "row"), counted(2, "class", "classes")
-    ('1 row', '1,200 rows', '2 classes')
-    """
+    """Return a number with its noun."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def listed(words: list[str], last: str = "and") -> str:
-    """Words as a sentence lists them.
-
-    Examples
-    --------
-    >>> from maxdisc.inspection.safe_text import listed
-    >>> listed(["a", "b", "c"])
-    'a, b and c'
-    """
+    """Join words as in a sentence."""
     if len(words) < 2:
         return "".join(words)
     return f"{', '.join(words[:-1])} {last} {words[-1]}"

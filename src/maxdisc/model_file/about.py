@@ -8,26 +8,12 @@ from typing import Any
 
 
 def remembered(about: dict[str, Any] | None) -> dict[str, Any]:
-    """What the file says, without values of a kind that no command writes.
-
-    Examples
-    --------
-    >>> from maxdisc.model_file.about import remembered
-    >>> remembered({"rows": "many", "label": "topic", "sources": ["train.csv"], "text": 5})
-    {'label': 'topic', 'sources': ['train.csv']}
-    """
+    """Return the metadata of a file, without values of a type that no command writes."""
     return {name: value for name, value in (about or {}).items() if _USUAL.get(name, _anything)(value)}
 
 
 def file_names(paths: Iterable[str]) -> list[str]:
-    """What the files are called, without where they were, as text even where a name is not.
-
-    Examples
-    --------
-    >>> from maxdisc.model_file.about import file_names
-    >>> file_names(["parts/b.csv", "parts/a.csv"])
-    ['a.csv', 'b.csv']
-    """
+    """Return file names without their folders, as text even if a name is not valid UTF-8."""
     return sorted({Path(path).name.encode("utf-8", "replace").decode() for path in paths})
 
 

@@ -14,35 +14,11 @@ from typing import IO, Any, Literal
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str], mode: Literal["w", "wb"] = "wb") -> Iterator[IO[Any]]:
-    """Open a file that takes the place of ``path`` only once all of it is on the disk.
+    """Open a file that replaces ``path`` only once all of it is on disk.
 
-    Whatever goes wrong before that (an exception, a full disk, Ctrl-C) leaves an old file as it was, and no
-    new one. A process killed outright leaves the old file too, and beside it a ``.maxdisc-*.tmp``.
-
-    Parameters
-    ----------
-    path : path-like
-        The file to write. Of a symbolic link, the file that it points to. A file that exists keeps its
-        permissions; a new one has the usual ones.
-    mode : {"wb", "w"}
-        Bytes, or text in UTF-8 whose line ends stay as they are.
-
-    Yields
-    ------
-    file object
-        Open for writing; closing it early does no harm.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from maxdisc.model_file.atomic_writes import atomic_write
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "note.txt")
-    ...     with atomic_write(path, "w") as file:
-    ...         _ = file.write("whole")
-    ...     path.read_text()
-    'whole'
+    An exception, a full disk or Ctrl-C leaves the old file as it was. A killed process leaves the old file
+    too, and a ``.maxdisc-*.tmp`` next to it. A symbolic link is followed; an existing file keeps its
+    permissions.
     """
     target = Path(os.path.realpath(path))
     permissions = _replaceable(target)

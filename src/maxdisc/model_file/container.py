@@ -61,19 +61,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Container:
-    """A file whose header makes sense; its checksum has not been looked at.
-
-    Parameters
-    ----------
-    buffer : buffer
-        All of the file.
-    document : dict
-        What the header says of the model.
-    entries : dict of str to Entry
-        The tensors, except the checksum.
-    checksum : Entry
-        Where that is.
-    """
+    """Model file with a valid header; its checksum is not verified yet."""
 
     buffer: mmap.mmap | bytes | bytearray
     document: dict[str, Any]
@@ -150,17 +138,7 @@ class Container:
 
 
 def write(file: IO[bytes], tensors: Mapping[str, npt.NDArray[Any]], document: dict[str, Any]) -> None:
-    """Write a model file; equal models give equal bytes.
-
-    Parameters
-    ----------
-    file : file object
-        Open for writing bytes.
-    tensors : dict of str to ndarray
-        Arrays of at least one axis, in any layout.
-    document : dict
-        Anything that JSON can say.
-    """
+    """Write a model file; equal models give equal bytes."""
     try:
         text = json.dumps(document, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:

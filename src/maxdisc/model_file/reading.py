@@ -194,19 +194,7 @@ def _width(model: Any) -> int | None:
 
 @dataclass(frozen=True, eq=False)
 class Shelf:
-    """The tensors of one estimator, each handed out once, with axes whose lengths must agree.
-
-    Parameters
-    ----------
-    tensors : dict of str to ndarray
-        Those that are left; shared by the steps of a pipeline.
-    functions : dict of str to object
-        What the user supplied.
-    prefix : str
-        What the names of these tensors begin with.
-    lengths : dict of str to int
-        Of the axes seen so far.
-    """
+    """Tensors of one estimator, each taken once, with axes of consistent length."""
 
     tensors: dict[str, Array]
     functions: Mapping[str, Any]

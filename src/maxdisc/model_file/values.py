@@ -32,20 +32,7 @@ _FAMILIES: dict[str, Family] = {**FAMILIES, "categorical": Categorical()}
 
 
 def encoded(value: Any, functions: Mapping[str, Any], what: str, depth: int = DEEPEST) -> Any:
-    """A value as JSON; everything but plain values is an object of one key that says what it is.
-
-    Parameters
-    ----------
-    value : object
-        Plain values, lists, tuples, sets, dicts and arrays of them, a Smoothing, a Joint, a Family, a
-        divergence.
-    functions : dict of str to object
-        What else may be written, by name only.
-    what : str
-        How a message calls the value.
-    depth : int
-        How many levels it may have.
-    """
+    """Encode a value as JSON; a value that is not plain becomes an object with one key, its type."""
     if depth == 0:
         raise ModelFileError(f"{what} cannot be saved: it is nested too deeply.")
 

@@ -31,19 +31,7 @@ from maxdisc.words.vectorizer import TermFrequencyVectorizer
 
 @dataclass(frozen=True, eq=False)
 class Describer:
-    """Describes models, and gathers their arrays.
-
-    Parameters
-    ----------
-    functions : dict of str to object
-        What may be written by name only.
-    moments : bool
-        Whether classifiers keep theirs.
-    tensors : dict of str to ndarray
-        The arrays gathered.
-    prefix : str
-        What the names of the next arrays begin with.
-    """
+    """Encoder of models that collects their arrays."""
 
     functions: Mapping[str, Any]
     moments: bool

@@ -28,21 +28,11 @@ Statistics = Callable[[Matrix], Sequence[Matrix]]
 
 @dataclass(frozen=True, eq=False)
 class Membership:
-    """Which rows count towards which group (a class of a fold), sorted by group.
+    """Weights of rows in groups (a class of a fold), sorted by group."""
 
-    Parameters
-    ----------
-    rows, groups : ndarray of shape (E,)
-        One entry for each (row, group) with weight.
-    weights : ndarray of shape (E,)
-        The weight of that row in that group.
-    n_groups : int
-        Number of groups.
-    """
-
-    rows: Integers
-    groups: Integers
-    weights: Floats
+    rows: Integers  # (E,)
+    groups: Integers  # (E,)
+    weights: Floats  # (E,)
     n_groups: int
 
     @classmethod
@@ -91,17 +81,7 @@ def class_moments(
     weights: Floats | None = None,
     powers: bool = False,
 ) -> ClassMoments:
-    """Moments of the rows of ``X``: see :func:`fold_moments`, with one fold.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.moments.counting import class_moments
-    >>> soft = np.array([[0.5, 0.5], [0.0, 1.0]])
-    >>> class_moments(lambda x: (x,), np.array([[2.0], [4.0]]), soft, 2).sums[0]
-    array([[1.],
-           [5.]])
-    """
+    """Return moments of the rows of ``X``: :func:`fold_moments` with one fold."""
     return fold_moments(statistics, X, Membership.of(labels, n_classes, weights), n_classes, powers)[0]
 
 
@@ -110,25 +90,10 @@ def class_moments(
 def fold_moments(
     statistics: Statistics, X: Matrix, members: Membership, n_classes: int, powers: bool = False
 ) -> list[ClassMoments]:
-    """Moments of every fold in one pass over the rows of ``X``.
+    """Return moments of every fold, in one pass over the rows of ``X``; CSR stays sparse.
 
-    Parameters
-    ----------
-    statistics : callable
-        From a matrix to L matrices of its shape; sparse from sparse.
-    X : matrix of shape (N, D)
-        Dense, where NaN is a missing cell, or CSR, which is never made dense.
-    members : Membership
-        The groups, class c of fold f being number ``f * n_classes + c``.
-    n_classes : int
-        C.
-    powers : bool
-        Whether the statistics are the powers 1..L of x, to be taken about a class's own origin.
-
-    Returns
-    -------
-    list of ClassMoments
-        One for each fold.
+    Class c of fold f is group ``f * n_classes + c``. ``powers`` says that the statistics are the powers
+    1..L of x, which are then taken about each class's own origin.
     """
     origin: Floats | None = None
     observed: Floats | None = None

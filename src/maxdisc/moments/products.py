@@ -26,39 +26,14 @@ CANCELLING = 1e-4
 class ClassProducts:
     """Weights, sums and sums of products of P features for C classes: a commutative monoid under ``+``.
 
-    Parameters
-    ----------
-    weight : ndarray of shape (C,)
-        Total weight of each class's rows.
-    sums : ndarray of shape (C, P)
-        Weighted sums of ``x - origin``, a missing cell being where ``origin`` is.
-    products : ndarray of shape (G, P, P)
-        Weighted sums of ``(x_i - origin_i) (x_j - origin_j)``: of all classes together (G = 1), or of each
-        (G = C).
-    origin : ndarray of shape (C, P)
-        What is subtracted from x, for each class its own: however far apart classes lie, no digits of the
-        scatter within them are lost. NaN where no cell was seen. ``+`` recentres.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.rows import ArrayRows
-    >>> X = np.array([[1.0, 2.0], [3.0, 6.0], [5.0, 1.0], [7.0, 1.0]])
-    >>> products = ArrayRows(X, np.array([0, 0, 1, 1]), 2).products(np.array([0, 1]))[0]
-    >>> products.means()
-    array([[2., 4.],
-           [6., 1.]])
-    >>> products.within()[0]
-    array([[4., 4.],
-           [4., 8.]])
-    >>> (products + products).weight
-    array([4., 4.])
+    Each class has its own origin, so that no digits of the scatter within classes are lost; ``+``
+    recentres.
     """
 
-    weight: Floats
-    sums: Floats
-    products: Floats
-    origin: Floats
+    weight: Floats  # (C,)
+    sums: Floats  # (C, P)
+    products: Floats  # (G, P, P)
+    origin: Floats  # (C, P)
 
     @classmethod
     def zero(cls, n_classes: int, n_features: int, per_class: bool = False) -> ClassProducts:
@@ -160,29 +135,9 @@ def fold_products(
     per_class: bool = False,
     means: Floats | None = None,
 ) -> list[ClassProducts]:
-    """Products of some columns for every fold; memory grows with P x P for each fold, not with N x P.
+    """Return products of some columns for every fold, in memory P x P per fold rather than N x P.
 
-    Parameters
-    ----------
-    X : matrix of shape (N, D)
-        Dense or CSR. A missing cell (NaN) counts as the mean of the observed cells of its class in its fold,
-        so no fold knows of another; where there are none, as the mean of what is added to it.
-    columns : ndarray of shape (P,)
-        Which columns, each once.
-    members : Membership
-        The groups, class c of fold f being number ``f * n_classes + c``.
-    n_classes : int
-        C.
-    per_class : bool
-        Whether each class gets products of its own.
-    means : ndarray of shape (folds, C, P), optional
-        Those means, NaN where there are none, where these rows are only some of the folds' rows. By default
-        these are all.
-
-    Returns
-    -------
-    list of ClassProducts
-        One for each fold.
+    A missing cell counts as the mean of its class in its fold, so no fold depends on another.
     """
     columns = np.asarray(columns, dtype=np.intp)
     source: _SparseColumns | _DenseColumns

@@ -13,24 +13,7 @@ from maxdisc.numerics.matrices import Matrix, is_sparse
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows whose columns are kept in blocks; it can be cut into rows, as matrices can.
-
-    Parameters
-    ----------
-    parts : sequence of matrices
-        Each of N rows: dense numbers, where NaN is a missing cell, or sparse indicators of levels, where a
-        missing cell has none.
-    n_columns : int
-        D, how many columns the table had before its categories became indicators.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.numerics.block_matrix import Table
-    >>> table = Table([np.ones((3, 2)), np.zeros((3, 1))], 3)
-    >>> table[1:].shape
-    (2, 3)
-    """
+    """Rows whose columns are stored in blocks: dense numbers, or sparse indicators of levels."""
 
     parts: Sequence[Matrix]
     n_columns: int
@@ -45,20 +28,7 @@ class Table:
 
 
 def stacked(parts: Sequence[Matrix]) -> Matrix:
-    """Matrices or tables of the same columns, one below the other.
-
-    Parameters
-    ----------
-    parts : sequence of matrices, or of Table
-        All dense, all sparse, or all tables.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.numerics.block_matrix import stacked
-    >>> stacked([np.zeros((2, 3)), np.ones((1, 3))]).shape
-    (3, 3)
-    """
+    """Stack matrices or tables with the same columns."""
     first = parts[0]
     if isinstance(first, Table):
         columns = zip(*(part.parts for part in parts), strict=True)

@@ -27,30 +27,16 @@ def is_sparse(X: Matrix) -> bool:
 
 
 def blocks(length: int, width: int, cells: int = BLOCK_CELLS) -> Iterator[slice]:
-    """Consecutive slices over ``length`` items of ``width`` cells each, about ``cells`` cells at a time.
-
-    Examples
-    --------
-    >>> from maxdisc.numerics.matrices import blocks
-    >>> list(blocks(5, 10, cells=20))
-    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
-    """
+    """Yield slices over ``length`` items of ``width`` cells each, about ``cells`` cells at a time."""
     step = batch_size(max(1, cells // max(1, width)))
     for start in range(0, length, step):
         yield slice(start, min(start + step, length))
 
 
 def on_lines(n_rows: int, n_columns: int) -> Floats:
-    """An empty table that begins where a line of the processor's caches does.
+    """Return an empty table aligned to a cache line.
 
-    Rows that are read in no order then lie on as few lines as can be: with 20 numbers on 3, not on 4.
-
-    Examples
-    --------
-    >>> from maxdisc.numerics.matrices import on_lines
-    >>> table = on_lines(3, 5)
-    >>> table.shape, table.ctypes.data % 64
-    ((3, 5), 0)
+    Rows read in random order then touch as few lines as possible: 20 numbers lie on 3 lines, not 4.
     """
     line = 64 // 8
     room = np.empty(n_rows * n_columns + line)
@@ -59,16 +45,7 @@ def on_lines(n_rows: int, n_columns: int) -> Floats:
 
 
 def canonical(X: Matrix) -> Matrix:
-    """A sparse matrix as CSR with one stored value for each cell; dense input as it is. Copies if it must.
-
-    Examples
-    --------
-    >>> import scipy.sparse as sp
-    >>> from maxdisc.numerics.matrices import canonical
-    >>> twice = sp.coo_array(([1.0, 2.0], ([0, 0], [1, 1])), shape=(1, 2))
-    >>> canonical(twice).data
-    array([3.])
-    """
+    """Return a sparse matrix as CSR without duplicates, copied if needed; dense input unchanged."""
     if not is_sparse(X):
         return X
     # A new array would not know that it has been looked at before.
@@ -80,15 +57,7 @@ def canonical(X: Matrix) -> Matrix:
 
 
 def log_sum_exp(x: Floats) -> Floats:
-    """Log of the sum of the exponentials of each row of (n, m), shape (n,); for few, scipy's is slow.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.numerics.matrices import log_sum_exp
-    >>> log_sum_exp(np.log([[1.0, 2.0], [1e300, 1e300]])).round(3)
-    array([  1.099, 691.469])
-    """
+    """Return the log-sum-exp of each row of (n, m), shape (n,); scipy's is slow for few rows."""
     rows, best = np.arange(len(x)), x.argmax(axis=1)
     top = x[rows, best]
     with np.errstate(invalid="ignore"):  # of infinities, which are their own sum
@@ -104,29 +73,7 @@ def with_data(X: Matrix, data: npt.NDArray[Any]) -> Matrix:
 
 
 def row_totals(X: Matrix, terms: Floats) -> Floats:
-    """Sums over the stored cells of each row of a CSR matrix, whatever is wide about it.
-
-    Parameters
-    ----------
-    X : csr_array of shape (N, D)
-        Whose rows they are.
-    terms : ndarray of shape (..., nnz)
-        One for each stored cell.
-
-    Returns
-    -------
-    ndarray of shape (..., N)
-        0 for rows that store nothing.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import scipy.sparse as sp
-    >>> from maxdisc.numerics.matrices import row_totals
-    >>> X = sp.csr_array(np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 0.0], [0.0, 4.0, 0.0]]))
-    >>> row_totals(X, X.data)
-    array([3., 0., 4.])
-    """
+    """Sum terms (..., nnz) of the stored cells over each row of a CSR matrix; return shape (..., N)."""
     out = np.zeros((*terms.shape[:-1], X.shape[0]))
     stored = np.flatnonzero(X.indptr[1:] > X.indptr[:-1])
     if len(stored):

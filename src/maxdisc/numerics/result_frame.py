@@ -14,23 +14,7 @@ SHOWN = 10
 
 
 class Frame(dict[str, npt.NDArray[Any]]):
-    """Columns by name, arrays of one length: what pandas, polars and pyarrow make their tables from.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.numerics.result_frame import Frame
-    >>> frame = Frame(feature=np.array(["a", "b"]), p=np.array([0.01, 0.5]))
-    >>> frame
-    feature     p
-          a  0.01
-          b   0.5
-    [2 rows x 2 columns]
-    >>> frame.where(frame["p"] < 0.1)["feature"].tolist()
-    ['a']
-    >>> list(frame.records())[1]
-    {'feature': 'b', 'p': 0.5}
-    """
+    """Named columns of equal length, which pandas, polars and pyarrow can convert."""
 
     @property
     def n_rows(self) -> int:

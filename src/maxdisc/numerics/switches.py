@@ -28,14 +28,7 @@ _now = _Switches()
 
 
 def is_compiled(size: int, least: int) -> bool:
-    """Return whether compiled code takes a problem of this size; loading it pays from ``least`` on.
-
-    Examples
-    --------
-    >>> from maxdisc.numerics.switches import is_compiled
-    >>> is_compiled(10, least=1000)
-    False
-    """
+    """Return whether to use compiled code for a problem of this size; by default from ``least`` on."""
     wanted = size >= least if _now.way == "by size" else _now.way == "compiled"
     return wanted and works()
 
@@ -62,14 +55,7 @@ def works() -> bool:
 
 
 def batch_size(usual: int, unit: int = 1) -> int:
-    """Return how much to do at a time; ``unit`` is what one item takes where this is counted in bytes.
-
-    Examples
-    --------
-    >>> from maxdisc.numerics.switches import batch_size
-    >>> batch_size(2**20)
-    1048576
-    """
+    """Return the batch size; ``unit`` is the size of an item where batches are counted in bytes."""
     return usual if _now.batch is None else _now.batch * unit
 
 

@@ -22,15 +22,7 @@ _limit: ContextVar[int | None] = ContextVar("threads", default=None)
 
 @contextmanager
 def limited_threads(n_jobs: int | None) -> Iterator[None]:
-    """Use so many threads inside; None for what is usual, -1 for one for each usable core, -2 for one less.
-
-    Examples
-    --------
-    >>> from maxdisc.numerics.threads import limited_threads, n_threads
-    >>> with limited_threads(1):
-    ...     print(n_threads())
-    1
-    """
+    """Limit the number of threads in a block, by joblib's convention for ``n_jobs``."""
     if n_jobs is None:
         yield
         return
@@ -63,23 +55,7 @@ def _usable_cores() -> int:
 def in_threads(
     function: Callable[[Item], Result], items: Sequence[Item], most: int | None = None
 ) -> list[Result]:
-    """``function`` of every item, in order; side by side where there is more than one thread.
-
-    Parameters
-    ----------
-    function : callable
-        It gains only if it spends its time in code that holds no lock, such as numpy's and the kernels'.
-    items : sequence
-        What it is called with.
-    most : int, optional
-        At most so many at once, where each takes much memory.
-
-    Examples
-    --------
-    >>> from maxdisc.numerics.threads import in_threads
-    >>> in_threads(len, ["a", "bb", ""])
-    [1, 2, 0]
-    """
+    """Apply a function to every item, in order, on several threads; at most ``most`` at once."""
     threads = min(n_threads(), len(items), most or len(items))
     if threads < 2:
         return [function(item) for item in items]
@@ -100,21 +76,10 @@ class Work(Generic[Result]):
 
 
 def in_turn(tasks: Sequence[Callable[[int], Work[Result]]], most: int) -> list[Result]:
-    """What the work comes to that every task leaves to do, where only so many tasks may be unfinished.
+    """Run tasks and the work they return, with at most ``most`` tasks unfinished at once.
 
-    Parameters
-    ----------
-    tasks : sequence of callable
-        Each is given the number of its seat, from 0 to ``most`` - 1, which no other has until its work is
-        done: whatever belongs to a seat can be used again.
-    most : int
-        How many seats there are.
-
-    Examples
-    --------
-    >>> from maxdisc.numerics.threads import Work, in_turn
-    >>> in_turn([lambda seat: Work([lambda: 1, lambda: 2], sum), lambda seat: Work([], len)], most=1)
-    [3, 0]
+    A task gets the number of its seat, which no other task has until its work is done, so buffers can be
+    reused.
     """
     if n_threads() < 2:
         return [work.together([part() for part in work.parts]) for work in (task(0) for task in tasks)]

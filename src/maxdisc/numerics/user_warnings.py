@@ -10,15 +10,7 @@ _HERE = str(Path(__file__).parents[1])
 
 
 def notice(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn as if from the first line outside this library that led here.
-
-    Parameters
-    ----------
-    message : str
-        What to say.
-    category : type of Warning, default=UserWarning
-        Of what kind.
-    """
+    """Warn as if from the first line outside this library that led here."""
     depth, frame = 1, sys._getframe()
     while frame is not None and frame.f_code.co_filename.startswith(_HERE):
         depth, frame = depth + 1, frame.f_back  # type: ignore[assignment]  # None after the last

@@ -28,13 +28,6 @@ def drawing_axes(ax: Any) -> tuple[Any, Any]:
 
 
 def literal(text: object, width: int = NAME_WIDTH) -> str:
-    """A name as matplotlib is to draw it: dollars are no formula, an underscore hides nothing from a legend.
-
-    Examples
-    --------
-    >>> from maxdisc.plots.canvas import literal
-    >>> literal("_price in $") == " _price in " + chr(92) + "$"
-    True
-    """
+    """Escape a name for matplotlib: no formulas, and no names hidden from legends."""
     name = shortened(text, width).replace("$", r"\$")
     return f" {name}" if name.startswith("_") else name

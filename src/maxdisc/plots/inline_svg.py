@@ -48,31 +48,10 @@ _FONT = re.compile(r"font(-family)?:[^;]*")
 
 
 def inline_svg(draw: Callable[[Any], Any], label: str, key: str, height: float = 215) -> str:
-    """Draw on fresh axes, and give an SVG element to be put into a page.
+    """Draw on fresh axes and return an ``svg`` element for an HTML page.
 
-    Parameters
-    ----------
-    draw : callable
-        Draws on the axes it is given.
-    label : str
-        What the picture shows, for those who do not see it.
-    key : str
-        Set before every id, so that pictures on one page do not meet.
-    height : float
-        In units of which the width is 360.
-
-    Returns
-    -------
-    str
-        An ``svg`` element; its colours are ``currentColor``, ``var(--faint)`` and ``var(--c0)`` to
-        ``var(--c4)``, its letters those of the page.
-
-    Examples
-    --------
-    >>> from maxdisc.plots import RankingDisplay
-    >>> from maxdisc.plots.inline_svg import inline_svg
-    >>> inline_svg(RankingDisplay(["a", "b"], [2.0, 1.0]).plot, "two bars", "ranking")[:52]
-    '<svg viewBox="0 0 360 215" role="img" aria-label="tw'
+    Its colours are ``currentColor`` and CSS variables of the page; ``key`` prefixes every id, to keep them
+    unique.
     """
     with matplotlib.rc_context(_SETTINGS), warnings.catch_warnings():
         # The browser has more scripts than matplotlib's own font; this one only measures.

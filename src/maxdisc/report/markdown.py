@@ -53,14 +53,7 @@ def document(report: Report) -> str:
 
 
 def plain(text: object, width: int | None = None) -> str:
-    """Text on one line in which nothing is markup.
-
-    Examples
-    --------
-    >>> from maxdisc.report.markdown import plain
-    >>> plain("a | b <i>").replace(chr(92), "/")
-    'a /| b /<i/>'
-    """
+    """Return text on one line with all Markdown escaped."""
     words = visible(text) if width is None else shortened(text, width)
     return _LEADING.sub(lambda at: f"{at[2] or ''}\\{at[1] or at[3]}", _inline(words))
 

@@ -17,15 +17,10 @@ class Markup(str):
 
 
 def element(name: str, *children: object, **attributes: object) -> Markup:
-    """An element; children that are not :class:`Markup` are made visible and escaped.
+    """Return an HTML element; children that are not :class:`Markup` are sanitized and escaped.
 
-    An attribute's trailing underscore is dropped, and others become hyphens; None leaves it out.
-
-    Examples
-    --------
-    >>> from maxdisc.report.markup import element
-    >>> print(element("p", "1 < 2 ", element("b", "sure"), class_="note"))
-    <p class="note">1 &lt; 2 <b>sure</b></p>
+    An attribute's trailing underscore is dropped, other underscores become hyphens; None omits the
+    attribute.
     """
     head = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(visible(value))}"'

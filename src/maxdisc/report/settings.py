@@ -34,14 +34,7 @@ def settings_of(fitted: ModelView) -> dict[str, str]:
 
 
 def of_families(counts: dict[str, int]) -> str:
-    """The family of all features, or how many are of each.
-
-    Examples
-    --------
-    >>> from maxdisc.report.settings import of_families
-    >>> of_families({"gaussian": 4}), of_families({"gaussian": 3, "categorical": 2})
-    ('gaussian', '3 gaussian, 2 categorical')
-    """
+    """Return the family of all features, or the number of features of each."""
     return (
         next(iter(counts)) if len(counts) == 1 else ", ".join(f"{n:,} {name}" for name, n in counts.items())
     )
@@ -58,14 +51,7 @@ def _weighed(evidence: Evidence) -> str:
 
 
 def told(value: Any) -> str:
-    """A parameter as text that is the same in every run: no address in memory, and no long array.
-
-    Examples
-    --------
-    >>> from maxdisc.report.settings import told
-    >>> told(max), told("auto"), told(list(range(1000)))
-    ('max', "'auto'", 'a list of 1,000')
-    """
+    """Format a parameter identically in every run: no memory addresses, no long arrays."""
     if callable(value) and hasattr(value, "__name__"):
         return str(value.__name__)
     words = repr(value)

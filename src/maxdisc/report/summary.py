@@ -64,14 +64,7 @@ def notes_of(data: Data, scores: Scores) -> list[str]:
 
 
 def percent(share: float) -> str:
-    """A share in per cent, with a digit more near its ends, and never rounded to all or nothing.
-
-    Examples
-    --------
-    >>> from maxdisc.report.summary import percent
-    >>> percent(0.8512), percent(0.99951), percent(1.0)
-    ('85.1 %', '99.95 %', '100 %')
-    """
+    """Format a share in per cent, with an extra digit near 0 and 100, which rounding never reaches."""
     if share in (0.0, 1.0):
         return f"{share:.0%}".replace("%", " %")
     for digits in (1, 2, 3, 4):

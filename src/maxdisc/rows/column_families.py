@@ -54,28 +54,7 @@ def settled_schema(
     informative: bool,
     rows: tuple[Integers, int, Floats] | None,
 ) -> Schema:
-    """The families of all columns: as asked, or else as types, values and held-out rows say.
-
-    Parameters
-    ----------
-    X : frame or array of shape (N, D)
-        For selectors, which look at it.
-    cells : Cells
-        The same, taken apart.
-    names : array-like of shape (D,), optional
-        Names of the columns.
-    family, categorical_features
-        Parameters of the estimator.
-    informative : bool
-        Whether missing cells count.
-    rows : tuple of codes (N,), number of classes and weights (N,), optional
-        By which families are compared; without them types alone decide.
-
-    Returns
-    -------
-    Schema
-        Of the columns.
-    """
+    """Return the families of all columns: as requested, else by types, values and held-out rows."""
     if rows is not None:
         require_finite(cells, names)
         require_some_cells(np.asarray(cells.missing().all(axis=0)), names)
@@ -98,17 +77,7 @@ def schema_of_totals(
     informative: bool,
     classes: npt.NDArray[np.generic],
 ) -> Schema:
-    """The families of all columns, as sums over all rows and a sample of them say.
-
-    Parameters
-    ----------
-    totals : TableTotals
-        Of all rows.
-    family, categorical_features, informative
-        As for :func:`settled_schema`; functions of a frame have none to look at.
-    classes : ndarray of shape (C,)
-        The labels, sorted.
-    """
+    """Return the families of all columns from totals over all rows and a sample of them."""
     names, kinds = totals.names, totals.kinds
     require_some_cells((kinds != WORD) & (totals.count == 0), names)
     found, left = _asked(None, kinds, names, family, categorical_features)

@@ -88,28 +88,9 @@ def chosen_families(
     weights: Floats,
     values: Values | None = None,
 ) -> list[tuple[Family, Integers]]:
-    """The family under which each of some columns tells most about the classes of held-out rows.
+    """Return, for some columns, the families that predict held-out classes best, each with its columns.
 
-    Parameters
-    ----------
-    numbers : ndarray of shape (N, D)
-        Cells; NaN where one is missing.
-    columns : ndarray of shape (n,)
-        Which columns to settle.
-    codes : ndarray of shape (N,)
-        Classes of the rows.
-    n_classes : int
-        C.
-    weights : ndarray of shape (N,)
-        Weights of the rows.
-    values : Values, optional
-        What decides which families the columns can have, where these rows are a sample.
-
-    Returns
-    -------
-    list of (Family, ndarray)
-        Families that were taken, each with its columns. ``Categorical`` may be among them, for whole numbers
-        that are codes.
+    ``Categorical`` may be among them, for integers that are codes.
     """
     allowed = (Values.of(numbers[:, columns]) if values is None else values).allowed()
     names = list(allowed)

@@ -30,32 +30,12 @@ _CALLED = {_TRUTH: "truth values", _NUMBER: "numbers", _TEXT: "text"}
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """A frame by what its columns hold.
+    """Cells of a frame by kind: numbers (N, D), NaN where missing, and coded words."""
 
-    Parameters
-    ----------
-    kinds : ndarray of shape (D,)
-        NUMBER, BOOLEAN, WORD or EMPTY.
-    numbers : ndarray of shape (N, D)
-        Numbers and truth values; NaN where a cell is missing, and in columns of words.
-    coded : Coded of shape (N, W)
-        The cells of the columns of words.
-    at : ndarray of shape (W,)
-        Which columns these are. Of a table that was read for some columns alone, others may be absent.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.rows.frames import cells_of
-    >>> cells = cells_of(np.array([[1.5, "red"], [None, "blue"]], dtype=object))
-    >>> cells.kinds.tolist(), cells.words.tolist()
-    ([0, 2], [['red'], ['blue']])
-    """
-
-    kinds: Kinds
-    numbers: Floats
+    kinds: Kinds  # (D,)
+    numbers: Floats  # (N, D)
     coded: Coded
-    at: Integers
+    at: Integers  # (W,)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -96,26 +76,10 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """Cells that are categories, each word written once.
+    """Categorical cells: codes (N, n), -1 where missing, into a list of distinct words."""
 
-    Parameters
-    ----------
-    codes : ndarray of shape (N, n)
-        The place of each cell's word in the list; -1 where a cell is missing.
-    words : ndarray of shape (U,)
-        Words, each once; not all need to occur.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.rows.frames import Coded
-    >>> coded = Coded.of(np.array([["red"], [None], ["red"]], dtype=object))
-    >>> coded.codes.ravel().tolist(), coded.words.tolist()
-    ([0, -1, 0], ['red'])
-    """
-
-    codes: npt.NDArray[np.int32]
-    words: Words
+    codes: npt.NDArray[np.int32]  # (N, n)
+    words: Words  # (U,)
 
     @classmethod
     def of(cls, cells: Words) -> Coded:
@@ -169,22 +133,7 @@ def column_names(X: Any) -> list[str] | None:
 
 
 def cells_of(X: Any, names: npt.ArrayLike | None = None, wanted: Integers | None = None) -> Cells:
-    """Take a frame, or an array of objects or numbers, apart.
-
-    Parameters
-    ----------
-    X : frame or array of shape (N, D)
-        Missing cells may be None, NaN, NaT, NA or null.
-    names : array-like of str, optional
-        Names of the columns, for messages.
-    wanted : ndarray of int, optional
-        The columns that will be asked for, by default all: words of others need not be read.
-
-    Returns
-    -------
-    Cells
-        Of the same shape.
-    """
+    """Split a frame or array into numbers and words; words of columns outside ``wanted`` are not read."""
     library = _library(X)
     names = column_names(X) if names is None else names
     if library in _READERS:
@@ -497,29 +446,10 @@ def written_out(value: Any) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """The levels of columns of categories, in one sorted list of pairs: no column has a table of its own.
+    """Levels of all categorical columns in one sorted list of (column, word) keys."""
 
-    Parameters
-    ----------
-    words : ndarray of shape (W,)
-        Every word that is a level of some column, sorted.
-    keys : ndarray of shape (E,)
-        ``column * W + place of the word``, sorted: the columns of the matrix of indicators.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.rows.frames import Levels
-    >>> cells = np.array([["red", "up"], ["blue", "up"], [None, "down"]], dtype=object)
-    >>> levels = Levels.of(cells, np.array([0, 3]))
-    >>> levels.columns.tolist(), levels.names.tolist()
-    ([0, 0, 3, 3], ['blue', 'red', 'down', 'up'])
-    >>> levels.indicators(cells, np.array([0, 3]))[0].toarray().astype(int).tolist()
-    [[0, 1, 0, 1], [1, 0, 0, 1], [0, 0, 1, 0]]
-    """
-
-    words: Words
-    keys: Integers
+    words: Words  # (W,)
+    keys: Integers  # (E,)
 
     @classmethod
     def of(cls, cells: Coded | Words, at: Integers) -> Levels:

@@ -50,17 +50,12 @@ def entrywise(one: list[Any], other: list[Any]) -> list[Any]:
 
 @dataclass(frozen=True, eq=False)
 class Looks:
-    """What is known of rows before they are counted; looks at two partitions add.
+    """Facts about rows before they are counted; facts of two partitions add.
 
-    Parameters
-    ----------
-    example : matrix of shape (n, D)
-        A few rows. Of two, the one with a negative value is kept, since it rules families out.
-    n_rows : int
-        How many there are.
+    Of two examples, the one with a negative value is kept, because it rules families out.
     """
 
-    example: Matrix
+    example: Matrix  # (n, D)
     n_rows: int
 
     @classmethod
@@ -89,37 +84,7 @@ def _least(X: Matrix) -> float:
 
 @dataclass(frozen=True, eq=False)
 class PartitionedRows:
-    """Labelled rows in the partitions of an engine.
-
-    Parameters
-    ----------
-    engine : Engine
-        What holds the partitions.
-    rows_of : callable
-        From a partition to its rows, where they are. Pickled by engines.
-    n_classes : int
-        C.
-    look : Looks, optional
-        What is known of the rows already; it saves a pass.
-    most_bytes : int, optional
-        Moments of all folds together that take more come in blocks of features; by default ``MOST_BYTES``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from functools import reduce
-    >>> from maxdisc.families import Poisson
-    >>> from maxdisc.rows.partitions import PartitionedRows, entrywise
-    >>> from maxdisc.rows import ArrayRows
-    >>> class Here:
-    ...     partitions = [ArrayRows(np.array([[1.0]]), np.array([0]), 2),
-    ...                   ArrayRows(np.array([[5.0]]), np.array([1]), 2)]
-    ...     def added(self, job):
-    ...         return reduce(entrywise, map(job, self.partitions))
-    >>> PartitionedRows(Here(), lambda rows: rows, 2).moments(Poisson())[0].sums
-    array([[[1.],
-            [5.]]])
-    """
+    """Labelled rows in the partitions of an engine; ``rows_of`` runs on the workers and must be picklable."""
 
     engine: Engine
     rows_of: Callable[[Any], ArrayRows]

@@ -46,17 +46,9 @@ class Folds(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class FixedFolds:
-    """Folds written down row by row.
+    """Explicit fold of each row, or ``ALWAYS_TRAINING`` or ``LEFT_OUT``."""
 
-    Parameters
-    ----------
-    assignment : ndarray of shape (N,)
-        The fold of each row, or ``ALWAYS_TRAINING`` or ``LEFT_OUT``.
-    count : int
-        Number of folds.
-    """
-
-    assignment: Integers
+    assignment: Integers  # (N,)
     count: int
 
     @property
@@ -97,18 +89,10 @@ class HashFolds:
 
 @dataclass(frozen=True, eq=False)
 class RenumberedFolds:
-    """Folds under other numbers: some of them, all but one, or several put together.
-
-    Parameters
-    ----------
-    folds : Folds
-        The folds as they were.
-    numbers : ndarray of shape (V,)
-        The new number of each, or ``ALWAYS_TRAINING`` or ``LEFT_OUT``.
-    """
+    """Folds under other numbers: a subset, all but one, or several merged."""
 
     folds: Folds
-    numbers: Integers
+    numbers: Integers  # (V,)
 
     @classmethod
     def some(cls, folds: Folds, chosen: range) -> RenumberedFolds:

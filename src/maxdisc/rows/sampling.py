@@ -22,35 +22,19 @@ def content_hashes(X: Matrix, codes: Integers, rows: Integers | None = None) -> 
 
 
 def sampled(hashes: Hashes, weights: Floats, most: int) -> tuple[Integers, Floats]:
-    """Where the smallest hashes are, each once, ``most`` of them, and the sums of the weights that have them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.rows.sampling import sampled
-    >>> sampled(np.array([7, 3, 9, 3], dtype=np.uint64), np.ones(4), 2)
-    (array([1, 0]), array([2., 1.]))
-    """
+    """Return the positions of the ``most`` smallest distinct hashes, and the summed weights of each."""
     _, first, which = np.unique(hashes, return_index=True, return_inverse=True)
     return first[:most], np.bincount(which, weights).astype(np.float64)[:most]
 
 
 @dataclass(frozen=True, eq=False)
 class RowSample:
-    """Some held-out rows of one fold, as they are; samples of two batches add, as those of evidence do.
+    """Sample of held-out rows of one fold; samples of two batches add.
 
-    A few thousand rows, drawn in one pass, take the place of a pass over all rows for every model that is
-    tried on them.
-
-    Parameters
-    ----------
-    X : matrix or Table of shape (n, D)
-        The rows.
-    codes, weights, hashes, most, seen
-        As of :class:`maxdisc.selection.held_out.HeldOut`.
+    A few thousand rows, drawn in one pass, replace a pass over all rows for every candidate model.
     """
 
-    X: Matrix
+    X: Matrix  # (n, D)
     codes: Integers
     weights: Floats
     hashes: Hashes
@@ -79,13 +63,7 @@ class RowSample:
 
 @dataclass(frozen=True)
 class RowTrial:
-    """Ask for a sample of the held-out rows themselves: those whose evidence a ``BandTrial`` would return.
-
-    Parameters
-    ----------
-    most : int
-        How many rows to sample, if there are more.
-    """
+    """Request for a sample of at most ``most`` held-out rows, the same rows a ``BandTrial`` would return."""
 
     most: int
 

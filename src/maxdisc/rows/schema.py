@@ -20,44 +20,17 @@ from maxdisc.rows.frames import EMPTY, WORD, Cells, Kinds, Levels, in_a_row
 
 @dataclass(frozen=True, eq=False)
 class Schema:
-    """The family of every column.
+    """Kind and family of every column, and the levels of categories.
 
-    Parameters
-    ----------
-    kinds : ndarray of shape (D,)
-        What the columns held when the model was fitted: see :mod:`maxdisc.rows.frames`.
-    families : sequence of (Family, ndarray)
-        Families of numbers, each with its columns in order.
-    categories : ndarray of shape (n,)
-        The columns that are categories, in order.
-    levels : Levels
-        Of the categories.
-    informative : ndarray of shape (m,)
-        The columns of which it counts whether they are missing, in order.
-    automatic : ndarray of shape (a,)
-        The columns whose family their values have suggested, in order. What such a family cannot have is no
-        evidence in rows to be predicted, as a category that was never seen.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.families import Gaussian
-    >>> from maxdisc.rows.frames import cells_of
-    >>> from maxdisc.rows.schema import Schema
-    >>> cells = cells_of(np.array([[1.5, "red"], [2.0, "blue"]], dtype=object))
-    >>> schema = Schema.of(cells, [(Gaussian(), np.array([0]))], np.array([1]))
-    >>> schema.columns
-    Columns(1 gaussian, 1 categorical)
-    >>> [part.shape for part in schema.table(cells).parts]
-    [(2, 1), (2, 2)]
+    Values that an automatically chosen family cannot have count as missing in rows to be predicted.
     """
 
-    kinds: Kinds
+    kinds: Kinds  # (D,)
     families: Sequence[tuple[Family, Integers]]
-    categories: Integers
+    categories: Integers  # (n,)
     levels: Levels
-    informative: Integers
-    automatic: Integers
+    informative: Integers  # (m,)
+    automatic: Integers  # (a,)
 
     @classmethod
     def of(

@@ -26,54 +26,22 @@ _CALLED = {NUMBER: "numbers", BOOLEAN: "truth values", WORD: "text"}
 
 @dataclass(frozen=True, eq=False)
 class TableTotals:
-    """Kinds, ranges, levels and a sample of the rows of a table: a commutative monoid under ``+``.
-
-    Parameters
-    ----------
-    names : list of str
-        Of the columns.
-    kinds : ndarray of shape (D,)
-        See :mod:`maxdisc.rows.frames`.
-    low, high, whole, zeros, count : ndarray of shape (D,)
-        The range of numbers, whether all are whole, how many are 0 and how many there are.
-    lacking : ndarray of shape (D,)
-        Whether some cell is missing.
-    level_columns : ndarray of shape (E,)
-        The column of each level: of text, and of whole numbers that are few enough to be codes.
-    levels : list of str
-        What each is called.
-    numbers : ndarray of shape (k, D)
-        Numbers of the rows with the least hashes, each row once, in the order of their hashes.
-    labels : list
-        Their labels.
-    weights, hashes : ndarray of shape (k,)
-        What all rows like them weigh, and their hashes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.rows.frames import cells_of
-    >>> from maxdisc.rows.table_totals import TableTotals
-    >>> cells = cells_of(np.array([[1.5, "red"], [0.0, "blue"], [None, "red"]], dtype=object))
-    >>> both = TableTotals.of(cells[:1], ["a"]) + TableTotals.of(cells[1:], ["b", "b"])
-    >>> both.low.tolist()[0], both.high.tolist()[0], both.levels
-    (0.0, 1.5, ['blue', 'red'])
-    """
+    """Kinds, ranges, levels and a sample of the rows of a table: a commutative monoid under ``+``."""
 
     names: list[str]
-    kinds: Kinds
-    low: Floats
-    high: Floats
-    whole: Booleans
-    zeros: Floats
-    count: Floats
-    lacking: Booleans
-    level_columns: Integers
+    kinds: Kinds  # (D,)
+    low: Floats  # (D,)
+    high: Floats  # (D,)
+    whole: Booleans  # (D,)
+    zeros: Floats  # (D,)
+    count: Floats  # (D,)
+    lacking: Booleans  # (D,)
+    level_columns: Integers  # (E,)
     levels: list[str]
-    numbers: Floats
+    numbers: Floats  # (k, D)
     labels: list[Any]
-    weights: Floats
-    hashes: npt.NDArray[np.uint64]
+    weights: Floats  # (k,)
+    hashes: npt.NDArray[np.uint64]  # (k,)
 
     @classmethod
     def of(

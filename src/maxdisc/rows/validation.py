@@ -114,29 +114,7 @@ def given_unlabelled(unlabelled: Any) -> Any:
 
 
 def sorted_out(y: Any, unlabelled: Any = None) -> tuple[Any, Booleans | None]:
-    """Labels, and which rows have none: None, NaN, NA, NaT, or the value given.
-
-    Parameters
-    ----------
-    y : array-like of shape (N,)
-        Labels.
-    unlabelled : str or number, optional
-        Another value that means "no label".
-
-    Returns
-    -------
-    y : array-like of shape (N,)
-        As it was, if every row has a label; else an array, with some label in place of those that are none.
-    missing : ndarray of shape (N,) or None
-        Which rows have no label; None if all have one.
-
-    Examples
-    --------
-    >>> from maxdisc.rows.validation import sorted_out
-    >>> labels, missing = sorted_out([1, 0, None])
-    >>> labels, missing
-    (array([1, 0, 1]), array([False, False,  True]))
-    """
+    """Return labels and a mask of rows without one (None, NaN, NA, NaT, ``unlabelled``), or None."""
     if y is None:
         return None, None
     labels = np.asarray(y)

@@ -46,19 +46,7 @@ Candidate = tuple[str | None, bool]
 
 @dataclass(frozen=True)
 class Member:
-    """One of the models that are averaged.
-
-    Parameters
-    ----------
-    candidate : (transform, per_class)
-        What its features and covariances are.
-    kind : {"joint", "conditional"}
-        A joint density, or class probabilities given the features (refined evidence only).
-    size : int
-        K, how many features it has.
-    strength : float or str
-        A shrinkage if that is given, else the ridge it follows from; or that of the conditional model.
-    """
+    """One averaged model: transform, kind, number of features, and shrinkage or ridge."""
 
     candidate: Candidate
     kind: Literal["joint", "conditional"]
@@ -68,21 +56,7 @@ class Member:
 
 @dataclass(frozen=True, eq=False)
 class Average:
-    """The average, made from all the rows.
-
-    Parameters
-    ----------
-    ranking : FeatureRanking
-        By the transform of the best joint model; features that the average keeps come first.
-    decision : AveragedDecision
-        The average.
-    joint : Joint
-        The best joint model.
-    path : SelectionPath
-        Held-out accuracy and log-loss of its transform and shrinkage, each size with its own trust.
-    evidence : AveragedEvidence
-        What was averaged.
-    """
+    """Average of joint models, made from all the rows."""
 
     ranking: FeatureRanking
     decision: AveragedDecision
@@ -92,49 +66,24 @@ class Average:
 
 
 def weights_of(losses: Floats, n_rows: float) -> Floats:
-    """Weights (M,) of models with these mean log-losses on ``n_rows`` held-out rows; they sum to 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.selection.averaged_fold_models import weights_of
-    >>> weights_of(np.array([0.2, 0.2, 0.9]), 100.0)
-    array([0.5, 0.5, 0. ])
-    """
+    """Return weights (M,) that sum to 1, from mean log-losses on ``n_rows`` held-out rows."""
     weights = np.exp(-SHARPNESS * n_rows * (losses - losses.min()))
     weights = np.where(weights < LEAST_WEIGHT, 0.0, weights)
     return weights / weights.sum()
 
 
 def averaged_sizes(largest: int) -> Integers:
-    """Numbers of features, about three times as many from one to the next, up to all.
-
-    Examples
-    --------
-    >>> from maxdisc.selection.averaged_fold_models import averaged_sizes
-    >>> averaged_sizes(2000), averaged_sizes(30)
-    (array([  30,  100,  300, 1000, 2000]), array([ 3, 10, 30]))
-    """
+    """Return numbers of features, each about three times the last, up to all."""
     steps = [step * 10**power for power in range(9) for step in (1, 3)]
     return np.array([*(k for k in steps if min(30, largest / 10) <= k < largest / 1.5), largest])
 
 
 @dataclass(frozen=True, eq=False)
 class AveragedModels:
-    """All the models that may be averaged.
-
-    Parameters
-    ----------
-    models : JointModels
-        The rows, the folds, and what the joint densities may be.
-    sizes : ndarray of shape (S,)
-        Numbers of features, increasing.
-    refined : bool
-        Whether conditional models are among them.
-    """
+    """Candidate models of an average."""
 
     models: JointModels
-    sizes: Integers
+    sizes: Integers  # (S,)
     refined: bool = False
 
     def __post_init__(self) -> None:

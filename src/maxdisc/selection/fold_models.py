@@ -162,14 +162,7 @@ class SelectionPath:
 
 
 def size_grid(n_features: int, n_small: int = 8, ratio: float = 1.25) -> Integers:
-    """Every small number of features, then ever larger steps, up to all of them: 51 sizes of 100,000.
-
-    Examples
-    --------
-    >>> from maxdisc.selection.fold_models import size_grid
-    >>> size_grid(40, n_small=4, ratio=2.0)
-    array([ 1,  2,  3,  4,  8, 16, 32, 40])
-    """
+    """Return numbers of features: every small one, then growing steps up to all (51 sizes for 100,000)."""
     sizes = list(range(1, min(n_small, n_features) + 1))
     while sizes[-1] < n_features:
         sizes.append(min(n_features, max(sizes[-1] + 1, round(sizes[-1] * ratio))))
@@ -178,42 +171,19 @@ def size_grid(n_features: int, n_small: int = 8, ratio: float = 1.25) -> Integer
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """What was settled before the model is made from all the rows.
-
-    Parameters
-    ----------
-    smoothing : Smoothing
-        How much to smooth.
-    size : int
-        K, how many features to keep.
-    path : SelectionPath or None
-        On what evidence; None if nothing had to be chosen.
-    stability : ndarray of shape (D,) or None
-        Share of the folds' models that keep each feature, as many as are kept in the end.
-    """
+    """Choices made before the final fit: smoothing, number of features, path and stability."""
 
     smoothing: Smoothing
     size: int
     path: SelectionPath | None = None
-    stability: Floats | None = None
+    stability: Floats | None = None  # (D,)
 
 
 @dataclass(frozen=True, eq=False)
 class FoldModels:
-    """The models of every fold: each from the sum of the *other* folds' moments.
+    """Models of every fold, each from the sum of the *other* folds' moments.
 
-    Parameters
-    ----------
-    rows : Rows
-        The data.
-    family, divergence, prior
-        Of the models.
-    plans : sequence of Folds
-        One, if the folds share out the rows; several, if splits overlap, each with a pass of its own.
-    parts : sequence of list of ClassMoments, or of MixedMoments
-        For each plan, the moments of its folds and of the rows never held out.
-    redundancy : Redundancy, optional
-        How each model re-ranks its features, by its own training rows.
+    There is one plan if folds partition the rows, and one per split if splits overlap.
     """
 
     rows: Rows
@@ -499,22 +469,7 @@ class FoldModels:
 
 
 def share_of_folds(kept: Sequence[npt.NDArray[np.integer]], n_features: int) -> Floats:
-    """The share of some lists of features that each feature is in, shape (D,).
-
-    Parameters
-    ----------
-    kept : sequence of ndarray
-        The features of each, at least one.
-    n_features : int
-        D.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.selection.fold_models import share_of_folds
-    >>> share_of_folds([np.array([0, 1]), np.array([1, 2])], 4)
-    array([0.5, 1. , 0.5, 0. ])
-    """
+    """Return the share of the lists that contain each feature, shape (D,)."""
     return np.bincount(np.concatenate(kept), minlength=n_features) / len(kept)
 
 
@@ -590,21 +545,10 @@ def enough_folds(models: Trials, n_tried: int) -> int:
 
 
 def choose(models: Trials, smoothings: Sequence[Smoothing], sizes: Integers, rule: Rule = "best") -> Choice:
-    """The best smoothing, and the number of features that the rule picks on its path.
+    """Return the best smoothing and the number of features that ``rule`` picks on its path.
 
-    Smoothings are compared on as many folds as it takes to tell them apart, and the best of them is then
-    tried on the other folds too.
-
-    Parameters
-    ----------
-    models : Trials
-        What is fitted and tried on the folds.
-    smoothings : sequence of Smoothing
-        Candidates; ties go to the earlier one.
-    sizes : ndarray of shape (S,)
-        Numbers of features to try.
-    rule : {"best", "one_se"}
-        How K is picked; see :meth:`SelectionPath.best_size`.
+    Smoothings are compared on as few folds as needed to separate them; the best is then evaluated on all
+    folds.
     """
     held = models.held
     enough = enough_folds(models, len(smoothings))

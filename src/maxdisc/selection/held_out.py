@@ -28,26 +28,7 @@ FARTHEST = 1e5
 
 
 def band_edges(n_features: int) -> Integers:
-    """Where bands of features end: at powers of their number, from its cube root to all of them.
-
-    Parameters
-    ----------
-    n_features : int
-        D, how many features are ranked.
-
-    Returns
-    -------
-    ndarray of shape (G,)
-        At most six numbers, increasing; the last is D.
-
-    Examples
-    --------
-    >>> from maxdisc.selection.held_out import band_edges
-    >>> band_edges(10_000)
-    array([   22,    74,   251,   858,  2929, 10000])
-    >>> band_edges(2)
-    array([1, 2])
-    """
+    """Return the ends of at most six bands of features, at powers of D from its cube root to D."""
     powers = np.linspace(1 / 3, 1.0, MOST_BANDS)
     return np.unique(np.round(float(n_features) ** powers).astype(np.intp))
 
@@ -66,40 +47,20 @@ def enough_rows(n_classes: int, n_folds: int = 1) -> int:
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """The evidence of some held-out rows of one fold; that of two batches adds, which puts them together.
+    """Evidence of held-out rows of one fold, shape (n, C, G); that of two batches adds.
 
-    Where there are too many rows, those with the smallest hashes of content and class are kept. Rows that
-    are the same then count as one, with the sum of their weights: none of them can have been dropped
-    elsewhere, so neither the order of rows nor the batches they came in matter.
-
-    Parameters
-    ----------
-    evidence : ndarray of shape (n, C, G)
-        Of each band of features for each class.
-    codes : ndarray of shape (n,)
-        The classes of the rows.
-    weights : ndarray of shape (n,)
-        Their weights.
-    rows : ndarray of shape (n,)
-        Their numbers in the batch that they came with.
-    hashes : ndarray of shape (n,)
-        Of content and class, by which they were sampled; empty where all were taken.
-    most : int
-        More rows than this are sampled.
-    seen : int
-        How many rows there were.
-    bands : ndarray of shape (D,), optional
-        The band of each feature; G for one that is in none, or says nothing.
+    Of too many rows, those with the smallest hashes of content and class are kept, and equal rows are
+    merged. So neither the order of rows nor their batches matter.
     """
 
-    evidence: Floats
-    codes: Integers
-    weights: Floats
-    rows: Integers
-    hashes: Hashes
+    evidence: Floats  # (n, C, G)
+    codes: Integers  # (n,)
+    weights: Floats  # (n,)
+    rows: Integers  # (n,)
+    hashes: Hashes  # (n,)
     most: int
     seen: int
-    bands: npt.NDArray[np.int8] | None = None
+    bands: npt.NDArray[np.int8] | None = None  # (D,)
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -143,17 +104,7 @@ class HeldOut:
 
 @dataclass(frozen=True, eq=False)
 class BandTrial:
-    """A decision whose evidence is wanted, rather than what it gets right.
-
-    Parameters
-    ----------
-    decision : LinearDecision or MixedDecision
-        Of the training rows of a fold.
-    most : int
-        How many rows to sample, if there are more.
-    whole : bool
-        Whether all rows of a fold come at once; their hashes are then only needed to draw a sample.
-    """
+    """Request for the held-out evidence of a decision instead of its accuracy."""
 
     decision: LinearDecision | MixedDecision
     most: int
@@ -187,19 +138,7 @@ def unknown_by_bands(
     n_bands: int,
     X: Matrix,
 ) -> Floats:
-    """The evidence of each band of features for the two unknown classes, shape (n, 2, G).
-
-    Parameters
-    ----------
-    family, moments, smoothing
-        Of the densities: see :func:`maxdisc.decisions.linear.unknown_decision`.
-    bands : ndarray of shape (D,)
-        The band of each feature, ``n_bands`` for none.
-    n_bands : int
-        G.
-    X : matrix of shape (n, D)
-        Rows.
-    """
+    """Return the evidence of each band of features for the two unknown classes, shape (n, 2, G)."""
     if isinstance(family, Columns):
         assert isinstance(moments, MixedMoments)  # both are of one table
         parts = zip(family.blocks, moments.parts, X.parts, strict=True)

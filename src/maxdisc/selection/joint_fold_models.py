@@ -52,17 +52,7 @@ SEARCH_SHRINKAGE = 0.3
 
 @dataclass(frozen=True, eq=False)
 class JointChoice:
-    """What was settled before the joint model is made from all the rows.
-
-    Parameters
-    ----------
-    joint : Joint
-        With nothing left to choose.
-    size : int
-        K, how many features to keep.
-    path : SelectionPath or None
-        On what evidence; None if nothing had to be chosen.
-    """
+    """Choices made before the final joint fit: joint parameters, number of features and path."""
 
     joint: Joint
     size: int
@@ -71,23 +61,7 @@ class JointChoice:
 
 @dataclass(frozen=True, eq=False)
 class JointModels:
-    """The joint models of some rows, of all of them and of every fold's training rows.
-
-    Parameters
-    ----------
-    rows : Rows
-        The data.
-    joint : Joint
-        What the models may be.
-    divergence, prior
-        By which single features are ranked.
-    smoothing : Smoothing or None
-        With which they are ranked; None gives all classes the variance within classes.
-    plans : sequence of Folds
-        As for :class:`maxdisc.selection.fold_models.FoldModels`.
-    moments : ClassMoments
-        Of all the rows, as they are.
-    """
+    """Joint models of all rows, and of the training rows of every fold."""
 
     rows: Rows
     joint: Joint

@@ -47,26 +47,15 @@ def suits(rows: ArrayRows, family: Family, divergence: Divergence) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class SparseFoldModels:
-    """What :class:`maxdisc.selection.fold_models.FoldModels` is, for one-statistic families ranked by js_gm.
+    """Compiled :class:`maxdisc.selection.fold_models.FoldModels` for one-statistic families ranked by js_gm.
 
-    A model is made from the columns of its training rows, and swept over its held-out rows, without the
-    moments of every fold ever being written down.
-
-    Parameters
-    ----------
-    rows : ArrayRows
-        Sparse rows with one label each.
-    family : Family
-        One of the families of :data:`maxdisc.decisions.compiled_parameters.KINDS`.
-    prior : ndarray of shape (C,) or None
-        Class probabilities; by default their shares of the training weight.
-    plans : sequence of Folds
-        As for ``FoldModels``.
+    Models are built column by column and swept over held-out rows without storing the moments of every
+    fold.
     """
 
     rows: ArrayRows
     family: Family
-    prior: Floats | None
+    prior: Floats | None  # (C,)
     plans: Sequence[Folds]
 
     def __post_init__(self) -> None:

@@ -44,19 +44,7 @@ Shape = TypeVar("Shape", bound=_Body)
 
 
 def parsed(shape: type[Shape], body: bytes) -> Shape:
-    """A body in its shape, or a refusal that says where it has another.
-
-    Examples
-    --------
-    >>> from maxdisc.serve.bodies import PredictBody, parsed
-    >>> parsed(PredictBody, b'{"texts": ["a document"]}').top
-    3
-    >>> try:
-    ...     parsed(PredictBody, b'{"texts": "a document"}')
-    ... except Exception as error:
-    ...     print(error)
-    texts: input should be a valid array.
-    """
+    """Parse a request body; refuse it with the place of the first error."""
     try:
         return shape.model_validate_json(body)
     except ValidationError as error:

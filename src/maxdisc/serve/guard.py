@@ -28,15 +28,7 @@ FACTS = "maxdisc"
 
 
 class Guard:
-    """Wraps the application.
-
-    Parameters
-    ----------
-    app : ASGI application
-        What answers.
-    service : Service
-        Whose token, log and counts.
-    """
+    """ASGI middleware: authorization, host check, log and metrics."""
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app, self._service = app, service

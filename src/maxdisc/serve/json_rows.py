@@ -18,13 +18,7 @@ _LISTED = 3
 
 
 class Columns:
-    """The columns of a model's table, by what their cells may be.
-
-    Parameters
-    ----------
-    taker : ModelInput
-        A model that takes numbers, not documents.
-    """
+    """Columns of a model's table, by the type of their cells."""
 
     def __init__(self, taker: ModelInput) -> None:
         self.names = taker.features

@@ -12,15 +12,7 @@ from typing import Any, TextIO
 
 
 class Log:
-    """Lines of JSON.
-
-    Parameters
-    ----------
-    stream : text file, optional
-        Standard error by default.
-    requests : bool
-        Whether every request has a line.
-    """
+    """Log of JSON lines, to standard error by default."""
 
     def __init__(self, stream: TextIO | None = None, requests: bool = True) -> None:
         self.stream, self.requests = stream, requests
@@ -46,13 +38,7 @@ class Log:
 
 
 class ServerMessages(logging.Handler):
-    """What the HTTP server has to say, as lines of the same log.
-
-    Parameters
-    ----------
-    log : Log
-        Where they go.
-    """
+    """Handler that writes messages of the HTTP server to the same log."""
 
     def __init__(self, log: Log) -> None:
         super().__init__(logging.WARNING)

@@ -10,16 +10,7 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class Metrics:
-    """Counters, gauges and one histogram; all from one thread.
-
-    Examples
-    --------
-    >>> from maxdisc.serve.metrics import Metrics
-    >>> metrics = Metrics()
-    >>> metrics.add("maxdisc_rows_total", 3, model="topics")
-    >>> [line for line in metrics.text().splitlines() if line.startswith("maxdisc_rows")]
-    ['maxdisc_rows_total{model="topics"} 3']
-    """
+    """Counters, gauges and one histogram; used from one thread."""
 
     #: What is told of each, in the order in which it is told.
     MEANT: Mapping[str, tuple[str, str]] = {

@@ -29,17 +29,7 @@ class _Place:
 
 
 class Shelf:
-    """Models by name; the first is the one that is meant where none is named.
-
-    Parameters
-    ----------
-    paths : mapping of str to Path
-        Where each comes from.
-    log : Log
-        Where it says what became of a file.
-    metrics : Metrics
-        Where it counts that.
-    """
+    """Models by name; the first is the default."""
 
     def __init__(self, paths: Mapping[str, Path], log: Log, metrics: Metrics) -> None:
         self._places = {name: _Place(path) for name, path in paths.items()}

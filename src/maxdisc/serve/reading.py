@@ -20,20 +20,7 @@ _HELD = "maxdisc.held"
 
 
 class Bodies:
-    """Reads bodies, as long as those of all requests together are not too large.
-
-    Parameters
-    ----------
-    limits : Limits
-        On bytes and seconds.
-
-    Examples
-    --------
-    >>> from maxdisc.serve.limits import Limits
-    >>> from maxdisc.serve.reading import Bodies
-    >>> Bodies(Limits()).held
-    0
-    """
+    """Reader of request bodies, with a limit on the bytes of all requests together."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -41,15 +28,7 @@ class Bodies:
         self.held = 0
 
     async def read(self, request: Request, wanted: str) -> bytes:
-        """All of a body.
-
-        Parameters
-        ----------
-        request : Request
-            Whose; what it holds is given back by :meth:`give_back`.
-        wanted : str
-            The media type that it must have.
-        """
+        """Read a body of the expected media type; its bytes are released by :meth:`give_back`."""
         return await _read(request, self._limits, wanted, self._hold)
 
     def give_back(self, scope: Scope) -> None:

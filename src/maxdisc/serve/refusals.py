@@ -14,17 +14,7 @@ _LONGEST = 300
 
 
 class RefusedError(Exception):
-    """A request that is not answered as it was meant.
-
-    Parameters
-    ----------
-    status : int
-        The HTTP status.
-    told : str
-        One line.
-    headers : mapping, optional
-        Of the answer.
-    """
+    """Refusal of a request, with a status, one line and optional headers."""
 
     def __init__(self, status: int, told: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(told)
@@ -41,14 +31,7 @@ def busy(told: str, seconds: float = 1.0) -> RefusedError:
 
 
 def one_line(told: str) -> str:
-    r"""A message on one line, and not for ever.
-
-    Examples
-    --------
-    >>> from maxdisc.serve.refusals import one_line
-    >>> one_line("no such\n column")
-    'no such column'
-    """
+    """Return a message on one line, of bounded length."""
     words = " ".join(told.split())
     return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 3]}..."
 

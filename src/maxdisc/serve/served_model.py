@@ -26,15 +26,7 @@ _WARM = "warm " * (MANY_CHARACTERS // 5 + 1)
 
 @dataclass(frozen=True, eq=False)
 class ServedModel(ModelInput):
-    """A model in memory, and what is known of its file.
-
-    Parameters
-    ----------
-    name : str
-        What requests call it.
-    file : dict
-        Format, bytes, checksum and when it was loaded.
-    """
+    """Loaded model with facts about its file."""
 
     name: str
     file: dict[str, Any]

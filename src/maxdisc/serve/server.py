@@ -24,17 +24,7 @@ _SWITCH_SECONDS = 0.001
 
 
 def run(service: Service, host: str, port: int, drain_seconds: float = 1.0) -> None:
-    """Serve until a signal says to stop; requests in flight are finished.
-
-    Parameters
-    ----------
-    service : Service
-        What to serve.
-    host, port : str and int
-        Where to listen; port 0 takes any that is free.
-    drain_seconds : float
-        How long it says that it is no longer ready, before it stops listening.
-    """
+    """Serve until a signal; finish requests in flight, after ``drain_seconds`` of reporting "not ready"."""
     listener = _listening(host, port)
     # Threads that compute hold Python's lock for so long while requests wait to be read or answered.
     sys.setswitchinterval(_SWITCH_SECONDS)

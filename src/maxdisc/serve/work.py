@@ -15,15 +15,7 @@ Result = TypeVar("Result")
 
 
 class Workshop:
-    """Runs functions beside the event loop.
-
-    Parameters
-    ----------
-    limits : Limits
-        How many at once, how many may wait, how long.
-    metrics : Metrics
-        Where it counts what it turned away.
-    """
+    """Pool that runs functions off the event loop, with limits on concurrency, queue and time."""
 
     def __init__(self, limits: Limits, metrics: Metrics) -> None:
         self._limits, self._metrics = limits, metrics

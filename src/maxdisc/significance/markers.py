@@ -36,35 +36,10 @@ _LEAST = np.finfo(np.float64).tiny
 
 @dataclass(frozen=True, eq=False)
 class ClassSums:
-    """What one pass over rows finds; those of two sets of rows add.
-
-    Parameters
-    ----------
-    powers : ClassMoments
-        Of x and its square, shape (2, C, D).
-    present : ndarray of shape (C, D)
-        Weight of the cells that are not zero.
-    least : float
-        The least value of all, or 0 if none is less.
-    whole : bool
-        Whether all values are whole numbers.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.significance.markers import ClassSums
-    >>> a = ClassSums.of(np.array([[0.0, 2.0], [1.5, 4.0]]), np.array([0, 1]), 2)
-    >>> sums = a + ClassSums.of(np.array([[3.0, 6.0]]), np.array([0]), 2)
-    >>> sums.powers.means()
-    array([[1.5, 4. ],
-           [1.5, 4. ]])
-    >>> sums.present
-    array([[1., 2.],
-           [1., 1.]])
-    """
+    """Sums of x, its square and its non-zero cells per class; sums of two sets of rows add."""
 
     powers: ClassMoments
-    present: Floats
+    present: Floats  # (C, D)
     least: float
     whole: bool
 
@@ -113,33 +88,15 @@ def _presence(X: Matrix) -> tuple[Matrix]:
 
 @dataclass(frozen=True, eq=False)
 class Markers:
-    """How each class differs from all the others together, feature by feature.
+    """Comparison of each class with the rest, feature by feature: scores and p-values, shape (C, D).
 
-    Parameters
-    ----------
-    family : str
-        Of the densities that are compared.
-    scores : ndarray of shape (C, D)
-        The Jeffreys divergence of the class and the rest in nats, negative where the class has less of the
-        feature. It is an effect: more rows make it more exact, not larger.
-    p : ndarray of shape (C, D)
-        Probability of means as different, or more so, if labels were dealt at random.
-    sums : ClassSums
-        Where they are from.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.significance.markers import ClassSums, find_markers
-    >>> X = np.array([[0.0, 5.0], [0.0, 4.0], [3.0, 5.0], [4.0, 4.0], [2.0, 4.0]])
-    >>> found = find_markers(ClassSums.of(X, np.array([0, 0, 1, 1, 1]), 2))
-    >>> found.family, (found.scores[1] > 0).tolist(), found.order(1).tolist()
-    ('poisson', [True, False], [0, 1])
+    The score is a Jeffreys divergence in nats, negative where the class has less of the feature: an effect
+    size.
     """
 
     family: str
-    scores: Floats
-    p: Floats
+    scores: Floats  # (C, D)
+    p: Floats  # (C, D)
     sums: ClassSums
 
     @cached_property
@@ -165,23 +122,7 @@ class Markers:
 
 
 def find_markers(sums: ClassSums, family: str = "auto", smoothing: float = 1.0) -> Markers:
-    """Compare each class with all the others together.
-
-    Parameters
-    ----------
-    sums : ClassSums
-        Of all rows.
-    family : str
-        Of the densities: one of ``DERIVED``, or "auto": Poisson where no value is negative, else Gaussian
-        densities of one variance in the class and the rest.
-    smoothing : float
-        Pseudo non-zero cells of each class; see :class:`maxdisc.Smoothing`.
-
-    Returns
-    -------
-    Markers
-        Of C classes and D features.
-    """
+    """Compare each class with all others; "auto" is Poisson, or Gaussian if values are negative."""
     if family == "auto":
         family = "poisson" if sums.least >= 0 else SHARED
     if family not in DERIVED:

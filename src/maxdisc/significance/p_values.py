@@ -36,37 +36,11 @@ LEAST = np.finfo(np.float64).tiny
 
 
 def p_values(family: Family, moments: ClassMoments) -> Floats:
-    """Probability of as large a difference between classes, or a larger one, if there is none.
+    """Return p-values of "no difference between classes" from unsmoothed moments, shape (D,); NaN if unknown.
 
-    From unsmoothed moments. For Gaussian and exponential features (without zeros) the likelihood ratio, whose
-    distribution is exact if they are what they are called. For Poisson, geometric and Bernoulli features,
-    levels of categories and exponential features with zeros, the class whose share is most unusual, times
-    the number of classes: their variance is the data's, never one that a family implies. Weighted rows count
-    as their effective number.
-
-    Parameters
-    ----------
-    family : Family
-        Of all features.
-    moments : ClassMoments
-        Of shape (L, C, D).
-
-    Returns
-    -------
-    ndarray of shape (D,)
-        1 for a feature without variation, NaN where moments do not tell: of other families, and of counts
-        whose squares were not summed.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.moments.counting import class_moments
-    >>> from maxdisc.families import Gaussian
-    >>> from maxdisc.significance.p_values import p_values
-    >>> X = np.array([[0.0, 1.0, 5.0], [1.0, 2.1, 5.0], [9.0, 1.1, 5.0], [10.3, 2.0, 5.0]])
-    >>> moments = class_moments(Gaussian().statistics, X, np.array([0, 0, 1, 1]), 2, powers=True)
-    >>> p_values(Gaussian(), moments).round(3)
-    array([0.035, 0.986, 1.   ])
+    Gaussian and exponential features (without zeros) use the likelihood ratio, whose distribution is exact.
+    Counts, levels and features with zeros use the class with the most unusual share, times the number of
+    classes, with the variance of the data. Weighted rows count as their effective number.
     """
     p = np.full(moments.n_features, np.nan)
     null = NULLS.get(type(family))
@@ -216,30 +190,7 @@ def _presence(moments: ClassMoments) -> Floats:
 
 
 def lump_p_values(sums: Floats, n: Floats, squared: Floats, nonzero: Floats, exact: bool = True) -> Floats:
-    """P-values of non-negative features that have zeros; see :func:`p_values`.
-
-    Parameters
-    ----------
-    sums, n : ndarray of shape (C, D)
-        Sums of the classes, and their numbers of rows.
-    squared, nonzero : ndarray of shape (D,)
-        Sum of the squares, and number of cells that are not zero, of all classes.
-    exact : bool
-        Whether numbers of rows are whole numbers.
-
-    Returns
-    -------
-    ndarray of shape (D,)
-        At most t with probability at most t, in all that was tried; often less, as counts are discrete.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.significance.p_values import lump_p_values
-    >>> sums, n = np.array([[5.0], [0.0]]), np.array([[10.0], [10.0]])
-    >>> lump_p_values(sums, n, np.array([5.0]), np.array([5.0])).round(4)  # all five in one half
-    array([0.0325])
-    """
+    """Return p-values (D,) of non-negative features with zeros; conservative, because counts are discrete."""
     rows, total = np.maximum(n.sum(axis=0), LEAST), sums.sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         share = n / rows
@@ -287,21 +238,7 @@ def _larger_share(part: Floats, rest: Floats, chance: Floats, lump: Floats, unit
 
 
 def effective_share(moments: ClassMoments) -> float:
-    """By what weights are multiplied to be numbers of rows of equal weight; 1 if rows have none.
-
-    Parameters
-    ----------
-    moments : ClassMoments
-        Which know their effective number of rows, or count every weight as a row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.moments import ClassMoments
-    >>> from maxdisc.significance.p_values import effective_share
-    >>> effective_share(ClassMoments(np.array([6.0, 2.0]), np.ones((1, 2, 1)), squares=16.0))
-    0.5
-    """
+    """Return the factor that turns weights into effective numbers of rows; 1 for unweighted rows."""
     total = float(moments.weight.sum())
     if not total or not moments.n_rows or abs(moments.n_rows - total) < 1e-9 * total:
         return 1.0

@@ -30,47 +30,12 @@ def permuted_p_values(
     n_permutations: int | None = None,
     seed: int = 0,
 ) -> Floats:
-    """How often labels dealt out at random set classes as far apart as the true ones do.
+    """Return permutation p-values, shape (D,), of the distance between class means of the statistics.
 
-    How far apart: the distance of the classes' mean statistics from their common mean, in units of the
-    statistics' own covariance (Rao's score test, with the data's covariance in place of the family's). All
-    features are tried on the same deals. A p-value that a feature's own deals cannot tell is read off the
-    deals of all features together, each standardised by its own mean and deviation: on average over features
-    these are as large as they should be, which is what rates of false discoveries need.
-
-    Parameters
-    ----------
-    family : Family
-        Whose statistics are compared.
-    X : matrix of shape (N, D)
-        Rows; dense with NaN for missing cells, or sparse.
-    codes : ndarray of shape (N,)
-        Labels, from 0 to C - 1.
-    n_classes : int
-        C.
-    weights : ndarray of shape (N,), optional
-        Weights of rows, which they keep whatever label they are dealt.
-    n_permutations : int, optional
-        How often labels are dealt; by default 200 to 2000 times, less often for more features.
-    seed : int
-        Of the deals.
-
-    Returns
-    -------
-    ndarray of shape (D,)
-        1 for features without variation; never less than one in (deals x features).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.families import Gamma
-    >>> from maxdisc.significance.permutation import permuted_p_values
-    >>> rng = np.random.default_rng(0)
-    >>> X, y = rng.gamma(2.0, size=(60, 40)), np.repeat([0, 1], 30)
-    >>> X[:30, 0] *= 3
-    >>> p = permuted_p_values(Gamma(), X, y, 2)
-    >>> bool(p[0] < 1e-4), bool(0.2 < np.median(p[1:]) < 0.8)
-    (True, True)
+    The distance is in units of the statistics' covariance in the data (Rao's score test). All features
+    share the permutations. Beyond the resolution of a feature's own permutations, its p-value is read off
+    those of all features, standardised, which is right on average over features, as false discovery rates
+    need.
     """
     n_features = X.shape[1]
     count = n_permutations or int(np.clip(ENOUGH // max(n_features, 1), FEWEST, MOST))

@@ -22,34 +22,10 @@ from maxdisc.significance.permutation import permuted_p_values
 def debiased(
     scores: npt.ArrayLike, n_statistics: npt.ArrayLike, n_classes: npt.ArrayLike, n_rows: npt.ArrayLike
 ) -> Floats:
-    """Divergences less what luck alone gives: ``max(0, JS_GM - L (C - 1) / n)``.
+    """Return divergences less their expectation by chance: ``max(0, JS_GM - L (C - 1) / n)``.
 
-    If classes do not differ, n times the js_gm of unsmoothed moments is, for many rows, chi-square with
-    L (C - 1) degrees of freedom. So its mean is L (C - 1) / n: more for features with more statistics or
-    with fewer rows in which they are observed, which are therefore not comparable as they are.
-
-    Parameters
-    ----------
-    scores : array_like of shape (D,)
-        js_gm, in nats, of the rows in which a feature is observed. The scores of a model are these times the
-        share of such rows; what luck gives to *them* is L (C - 1) / N, so ``n_rows`` is then N for all.
-    n_statistics : int or array_like of shape (D,)
-        L, of the family of each feature.
-    n_classes : int or array_like of shape (D,)
-        C; classes without rows do not count.
-    n_rows : float or array_like of shape (D,)
-        n, the rows in which each feature is observed.
-
-    Returns
-    -------
-    ndarray of shape (D,)
-        0 where no row was observed.
-
-    Examples
-    --------
-    >>> from maxdisc.significance.table import debiased
-    >>> debiased([0.5, 0.5, 0.01], n_statistics=[1, 2, 2], n_classes=3, n_rows=[100, 100, 50])
-    array([0.48, 0.46, 0.  ])
+    If classes do not differ, n times js_gm is asymptotically chi-square with L (C - 1) degrees of freedom,
+    so features with more statistics or fewer observed rows score higher by chance.
     """
     score, n = np.asarray(scores, dtype=np.float64), np.asarray(n_rows, dtype=np.float64)
     freedom = np.asarray(n_statistics) * np.maximum(np.asarray(n_classes) - 1, 0)
@@ -60,27 +36,7 @@ def debiased(
 
 
 def q_values(p: npt.ArrayLike) -> Floats:
-    """The share of false discoveries among all features with as small a p-value, or a smaller one.
-
-    By Benjamini and Hochberg: keeping what is at most q keeps, on average, at most a share q of features in
-    which classes do not differ.
-
-    Parameters
-    ----------
-    p : array_like of shape (D,)
-        P-values; NaN where there is none.
-
-    Returns
-    -------
-    ndarray of shape (D,)
-        At least p; NaN where that is. Those without a p-value are not counted.
-
-    Examples
-    --------
-    >>> from maxdisc.significance.table import q_values
-    >>> q_values([0.01, 0.02, float("nan"), 0.03, 0.9])
-    array([0.04, 0.04,  nan, 0.04, 0.9 ])
-    """
+    """Return Benjamini-Hochberg q-values, shape (D,); NaN p-values are not counted."""
     values = np.asarray(p, dtype=np.float64)
     known = np.flatnonzero(~np.isnan(values))
     order = known[np.argsort(values[known], kind="stable")]
@@ -92,28 +48,11 @@ def q_values(p: npt.ArrayLike) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Significance:
-    """How far each feature can be trusted.
+    """P-values, q-values and stability over folds of each feature, all of shape (D,)."""
 
-    Parameters
-    ----------
-    p : ndarray of shape (D,)
-        Probability of such a difference between classes, or a larger one, if there is none; NaN if unknown.
-    q : ndarray of shape (D,)
-        Share of false discoveries if this feature, and all with a smaller p, are called discoveries.
-    stability : ndarray of shape (D,)
-        Share of the folds' models that keep the feature; NaN without folds.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.significance.table import Significance
-    >>> Significance.of(np.array([0.01, 0.5]), None).q
-    array([0.02, 0.5 ])
-    """
-
-    p: Floats
-    q: Floats
-    stability: Floats
+    p: Floats  # (D,)
+    q: Floats  # (D,)
+    stability: Floats  # (D,)
 
     @classmethod
     def of(cls, p: Floats, stability: Floats | None) -> Significance:
@@ -126,20 +65,7 @@ class Significance:
 
 
 def moment_p_values(family: AnyFamily, moments: AnyMoments) -> Floats:
-    """P-values of all features from their moments, shape (D,); see :func:`p_values`.
-
-    Parameters
-    ----------
-    family : Family or Columns
-        Of the features.
-    moments : ClassMoments or MixedMoments
-        Of the same.
-
-    Returns
-    -------
-    ndarray of shape (D,)
-        NaN where moments do not tell. Of a category, the least of its levels, times their number.
-    """
+    """Return p-values of all features from moments, shape (D,); of a category, Bonferroni over its levels."""
     if not isinstance(family, Columns):
         assert isinstance(moments, ClassMoments)
         return p_values(family, moments)
@@ -151,17 +77,7 @@ def moment_p_values(family: AnyFamily, moments: AnyMoments) -> Floats:
 def row_p_values(
     family: AnyFamily, rows: ArrayRows, n_permutations: int | None = None, seed: int = 0
 ) -> Floats:
-    """P-values of all features by permutation, shape (D,); levels of categories have exact ones already.
-
-    Parameters
-    ----------
-    family : Family or Columns
-        Of the features.
-    rows : ArrayRows
-        With one label each.
-    n_permutations, seed
-        See :func:`maxdisc.significance.permutation.permuted_p_values`.
-    """
+    """Return permutation p-values of all features, shape (D,); levels of categories have exact ones."""
     given = (rows.labels, rows.n_classes, rows.weights, n_permutations, seed)
     if not isinstance(family, Columns):
         return permuted_p_values(family, rows.X, *given)
@@ -190,26 +106,10 @@ def _of_columns(columns: Columns, found: Sequence[Floats]) -> Floats:
 
 
 def lucky_rows(moments: ClassMoments, prior: Floats) -> tuple[int, float]:
-    """Classes that have rows, and the rows that :func:`debiased` is to reckon with for a model's scores.
+    """Return the classes with rows and the number of rows that :func:`debiased` needs for a model's scores.
 
-    Under a prior p that is not that of the n rows of each class, luck gives L times the sum of
-    ``p (1 - p) / n``; this is L (C - 1) over some number, which is N if the prior is theirs.
-
-    Parameters
-    ----------
-    moments : ClassMoments
-        Of the model.
-    prior : ndarray of shape (C,)
-        Of its classes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.moments import ClassMoments
-    >>> from maxdisc.significance.table import lucky_rows
-    >>> moments = ClassMoments(np.array([30.0, 10.0]), np.ones((1, 2, 1)))
-    >>> lucky_rows(moments, np.array([0.75, 0.25])), lucky_rows(moments, np.array([0.5, 0.5]))
-    ((2, 40.0), (2, 30.0))
+    Under a prior p other than the shares of the n rows per class, chance adds L times the sum of ``p (1 -
+    p) / n``, which is L (C - 1) over this number.
     """
     rows = moments.weight * effective_share(moments)
     some = (rows > 0) & (prior > 0)
@@ -227,22 +127,7 @@ def ranking_frame(
     found: Significance,
     of_classes: Frame,
 ) -> Frame:
-    """The table of a ranking: see :meth:`maxdisc.MaxDiscClassifier.ranking_table`.
-
-    Parameters
-    ----------
-    names, kept, scores, without_luck, found
-        Of all D features.
-    columns : ndarray of shape (n,)
-        Those wanted, best first.
-    of_classes : Frame
-        What each class has of *these*.
-
-    Returns
-    -------
-    Frame
-        Of n rows.
-    """
+    """Build the frame of :meth:`maxdisc.MaxDiscClassifier.ranking_table`, a row per column."""
     all_features = Frame(
         feature=np.asarray(names, dtype=object),
         kept=kept,
@@ -258,26 +143,7 @@ def ranking_frame(
 def class_columns(
     family: AnyFamily, moments: AnyMoments, classes: npt.NDArray[np.generic], columns: Integers
 ) -> Frame:
-    """What each class has of each feature: whether more than all the others, its mean, and its deviation.
-
-    Parameters
-    ----------
-    family : Family or Columns
-        Of all features.
-    moments : ClassMoments or MixedMoments
-        Of all features.
-    classes : ndarray of shape (C,)
-        Labels.
-    columns : ndarray of shape (n,)
-        The features wanted.
-
-    Returns
-    -------
-    Frame
-        For each class ``direction[label]`` (+1 more, -1 less, 0 as much), ``mean[label]`` and, where squares
-        are among the statistics, ``deviation[label]``. 0 and NaN where no cell was observed, and for
-        categories.
-    """
+    """Return ``direction[label]``, ``mean[label]`` and ``deviation[label]`` of some features."""
     if isinstance(moments, ClassMoments):
         assert not isinstance(family, Columns)
         planes = _class_planes(family, moments.select(columns))
@@ -325,15 +191,7 @@ def _class_planes(family: Family, moments: ClassMoments) -> Floats:
 
 
 def location_of(family: Family) -> int:
-    """Which statistic says how much of a feature there is: x itself, else the first, such as log x.
-
-    Examples
-    --------
-    >>> from maxdisc.families import Hurdle, Poisson
-    >>> from maxdisc.significance.table import location_of
-    >>> location_of(Poisson()), location_of(Hurdle())
-    (0, 1)
-    """
+    """Return the statistic that measures how much of a feature there is: x itself, else the first."""
     probe = np.array([0.25, 0.75])
     with np.errstate(all="ignore"):
         of_x = [np.array_equal(statistic, probe) for statistic in family.statistics(probe)]

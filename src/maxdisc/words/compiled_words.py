@@ -274,29 +274,10 @@ def count_documents(
     indices: Any,
     counts: Any,
 ) -> tuple[int, int]:
-    """Count the terms of documents ``first``, ``first + 1``, ... and return where it stopped.
+    """Count the terms of documents from ``first`` on; return where it stopped and the number of terms.
 
-    Parameters
-    ----------
-    text, starts : uint8 (B,), int64 (n + 1,)
-        Document d is ``text[starts[d]:starts[d + 1]]``.
-    fold : uint8 (256,)
-        0 for bytes that end a word, else the byte that stands for it (lower case); from 128 on, itself.
-    is_word : uint8 (P,)
-        For each code point that occurs, whether it belongs to words; of length 1 if all is ASCII.
-    shortest : int
-        Length of the shortest word, in code points.
-    min_n, max_n : int
-        How many words are taken together.
-    n_skipped : int
-        Terms numbered below this are stop words.
-    indptr, indices, counts
-        The rows, in CSR form, filled from where ``indptr[first]`` says.
-
-    Returns
-    -------
-    tuple of int
-        The first document not counted, and the number of terms known.
+    ``fold`` maps bytes to lower case, 0 for bytes that end a word; terms numbered below ``n_skipped`` are
+    stop words; rows are written in CSR form from ``indptr[first]`` on.
     """
     n_documents = starts.size - 1
     longest = 0

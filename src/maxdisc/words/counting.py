@@ -43,25 +43,7 @@ _RUNS = {
 
 @dataclass(frozen=True)
 class WordRule:
-    """What a word is.
-
-    Parameters
-    ----------
-    pattern : str
-        Regular expression of a word, with at most one group.
-    lowercase : bool
-        Whether upper and lower case are the same.
-    stop_words : frozenset of str
-        Words to pass over.
-    ngram_range : tuple of int
-        The fewest and the most words in a row that are taken as one term, joined by a space.
-
-    Examples
-    --------
-    >>> from maxdisc.words.counting import WordRule
-    >>> WordRule(stop_words=frozenset({"the"}), ngram_range=(1, 2)).terms("The cat, the Hat")
-    ['cat', 'hat', 'cat hat']
-    """
+    """Definition of a term: pattern, case, stop words and n-grams."""
 
     pattern: str = r"(?u)\b\w\w+\b"
     lowercase: bool = True
@@ -92,17 +74,7 @@ class WordRule:
         ]
 
     def spans(self, document: str) -> list[tuple[str, int, int]]:
-        """The terms of one document as :meth:`terms` has them, each with where it begins and ends.
-
-        Places are characters of the document as it is given; what stands between the words of a term, such as
-        words that are passed over, belongs to it.
-
-        Examples
-        --------
-        >>> from maxdisc.words.counting import WordRule
-        >>> WordRule(ngram_range=(1, 2)).spans("The Cat")
-        [('the', 0, 3), ('cat', 4, 7), ('the cat', 0, 7)]
-        """
+        """Return the terms of one document with their start and end in the original text."""
         text = document.lower() if self.lowercase else document
         group = self._expression.groups
         words = []
@@ -147,19 +119,7 @@ class Counts:
 def stacked(
     counts: Sequence[Counts], columns: Integers, n_columns: int, dtype: type[np.generic] = np.int64
 ) -> Matrix:
-    """All counts as CSR, columns in order: term t in ``columns[t]``, or left out if that is -1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.words.counting import Counts, stacked
-    >>> counts = Counts(np.array([0, 2, 3]), np.array([0, 1, 2]), np.array([5, 6, 7]))
-    >>> stacked([counts, counts], np.array([1, 0, -1]), 2).toarray()
-    array([[6, 5],
-           [0, 0],
-           [6, 5],
-           [0, 0]])
-    """
+    """Return all counts as CSR: term t in ``columns[t]``, dropped if that is -1."""
     kept = columns >= 0
     befores = [part.kept_before(kept) for part in counts]
     starts = np.cumsum([0, *(before[-1] for before in befores)])
@@ -449,17 +409,9 @@ def _grown(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
 
 
 def byte_order(pool: npt.NDArray[np.uint64], ends: npt.NDArray[np.int64]) -> Integers:
-    """The order of byte strings, which is that of their code points.
+    """Return the order of byte strings ``pool[ends[i]:ends[i + 1]]``, which is that of their code points.
 
-    String i is bytes ``ends[i]`` to ``ends[i + 1]`` of ``pool``, where they stand in groups of 8. They are
-    sorted by the first 8 bytes as a number, the next 8 where those agree, and as strings where all 16 do.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.words.counting import byte_order
-    >>> byte_order(np.frombuffer(b"beaab...", dtype=np.uint64), np.array([0, 2, 3, 5]))
-    array([1, 2, 0])
+    They are sorted by the first 8 bytes as a number, then the next 8, and as strings where all 16 agree.
     """
     from maxdisc.words.compiled_words import leading_bytes
 
@@ -496,22 +448,7 @@ def in_batches(documents: Iterable[str]) -> Iterator[list[str]]:
 
 
 def count_words(documents: Iterable[str], rule: WordRule, keep: bool = True) -> tuple[Terms, list[Counts]]:
-    """Count the terms of documents, in batches, so that memory does not grow with their number.
-
-    Parameters
-    ----------
-    documents : iterable of str
-        Read once.
-    rule : WordRule
-        What a term is.
-    keep : bool
-        Whether the counts of each document are wanted, or only how often each term is used.
-
-    Returns
-    -------
-    Terms, list of Counts
-        The terms, and the counts of each batch if they are kept.
-    """
+    """Count the terms of documents in batches; per-document counts are returned only if ``keep``."""
     batches = in_batches(documents)
     first: list[list[str]] = []
     size = 0

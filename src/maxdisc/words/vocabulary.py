@@ -13,30 +13,11 @@ from maxdisc.words.counting import WordRule, count_words
 
 @dataclass(frozen=True, eq=False)
 class TermTotals:
-    r"""Terms, and in how many documents and how often each occurs: a commutative monoid under ``+``.
-
-    Parameters
-    ----------
-    terms : list of str
-        In the order of their code points.
-    n_documents, n_times : ndarray of shape (T,)
-        In how many documents each occurs, and how often.
-    number : int
-        How many documents there are.
-
-    Examples
-    --------
-    >>> from maxdisc.words.vocabulary import TermTotals
-    >>> from maxdisc.words.counting import WordRule
-    >>> rule = WordRule(r"(?u)\b\w\w+\b", True, frozenset(), (1, 1))
-    >>> both = TermTotals.of(["to be or not to be"], rule) + TermTotals.of(["to do"], rule)
-    >>> dict(zip(both.terms, both.n_times.tolist()))
-    {'be': 2, 'do': 1, 'not': 1, 'or': 1, 'to': 3}
-    """
+    """Terms with their document and total frequencies: a commutative monoid under ``+``."""
 
     terms: list[str]
-    n_documents: Integers
-    n_times: Integers
+    n_documents: Integers  # (T,)
+    n_times: Integers  # (T,)
     number: int
 
     @classmethod

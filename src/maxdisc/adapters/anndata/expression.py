@@ -21,24 +21,9 @@ DENSE_VALUES, SPARSE_VALUES = 2**22, 2**23
 
 @dataclass(frozen=True, eq=False)
 class Expression:
-    """The matrix that is meant, read in chunks of cells.
+    """Expression matrix, read in chunks of cells.
 
-    Chunks end at the same cells wherever the matrix is, so that sums over them are the same to the last bit.
-
-    Parameters
-    ----------
-    rows : callable
-        From a slice of cells to their values.
-    shape : tuple of int
-        Cells and genes.
-    var : DataFrame
-        Of the genes.
-    per_cell : float
-        About how many values a cell stores.
-    layer : str or None
-        The layer, if it is one.
-    use_raw : bool
-        Whether it is raw.
+    Chunks end at the same cells wherever the matrix is stored, so sums over them are bit-identical.
     """
 
     rows: Callable[[slice], Any]
@@ -54,13 +39,7 @@ class Expression:
         return np.array([str(name) for name in self.var.index], dtype=object)
 
     def chunks(self, width: int = 0) -> Iterator[tuple[slice, Matrix]]:
-        """Ranges of cells and their values, CSR or dense, in float32 or float64.
-
-        Parameters
-        ----------
-        width : int
-            How many values a cell will have if more are put into it, such as genes that are missing.
-        """
+        """Yield ranges of cells with their values, CSR or dense; ``width`` is values per cell once padded."""
         step = max(1, int(batch_size(SPARSE_VALUES) // max(self.per_cell, 1.0)))
         if width or self.per_cell >= self.shape[1]:
             step = max(1, batch_size(DENSE_VALUES) // max(width, self.shape[1], 1))
@@ -79,17 +58,7 @@ def _numbers(X: Any) -> Matrix:
 
 
 def expression_of(adata: Any, layer: str | None = None, use_raw: bool | None = None) -> Expression:
-    """The matrix that is asked for; raw by default, where there is one, as for scanpy's own tests.
-
-    Parameters
-    ----------
-    adata : AnnData
-        In memory or backed.
-    layer : str, optional
-        A layer.
-    use_raw : bool, optional
-        Raw, or not; by default raw if there is one and no layer is named.
-    """
+    """Return the requested matrix; by default raw if there is one, as in scanpy's tests."""
     if not hasattr(adata, "obs") or not hasattr(adata, "var"):
         raise ValueError(f"an AnnData is needed, got {type(adata).__name__}.")
     if layer is not None and use_raw:
@@ -139,15 +108,7 @@ def require_unique(names: npt.NDArray[np.object_]) -> None:
 
 
 def labels_of(adata: Any, column: str) -> tuple[Integers, list[Any]]:
-    """The group of each cell, -1 for a cell without a label, and the groups, in the order of categories.
-
-    Parameters
-    ----------
-    adata : AnnData
-        Whose obs has the column.
-    column : str
-        Categories or text.
-    """
+    """Return the group of each cell (-1 without a label) and the groups, in the order of the categories."""
     if column not in adata.obs:
         raise ValueError(f"obs has no column {column!r}{nearest(column, list(adata.obs.columns))}")
     values = adata.obs[column]
@@ -166,14 +127,7 @@ def labels_of(adata: Any, column: str) -> tuple[Integers, list[Any]]:
 
 
 def nearest(name: Any, names: Sequence[Any]) -> str:
-    """How a message ends: with the name that was probably meant, or those there are.
-
-    Examples
-    --------
-    >>> from maxdisc.adapters.anndata.expression import nearest
-    >>> nearest("cell_typ", ["cell_type", "phase"])
-    ": did you mean 'cell_type'?"
-    """
+    """Return the end of an error message: the closest name, or the available ones."""
     close = difflib.get_close_matches(str(name), [str(n) for n in names], n=1)
     if close:
         return f": did you mean {close[0]!r}?"

@@ -16,14 +16,9 @@ PREFIX = "maxdisc"
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """The part of a graph that one estimator adds.
+    """Part of an ONNX graph that one estimator adds.
 
-    All numbers are doubles, whatever the input is: evidence is a sum of many terms that all but cancel.
-
-    Parameters
-    ----------
-    scope, container
-        Of skl2onnx: what gives out names, and what takes nodes.
+    All numbers are doubles, because evidence is a sum of many terms that nearly cancel.
     """
 
     scope: Any

@@ -16,24 +16,12 @@ from maxdisc.numerics.matrices import Integers, column_name
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Columns by their number, however they are dealt out among the inputs of an operator.
-
-    Parameters
-    ----------
-    graph : Graph
-        Where nodes are added.
-    variables : list
-        The inputs, of skl2onnx: matrices side by side.
-    n_columns : int
-        D, how many columns the model was fitted on.
-    names : ndarray of shape (D,), optional
-        What they are called.
-    """
+    """Columns by position, however they are distributed over the inputs of an operator."""
 
     graph: Graph
     variables: list[Any]
     n_columns: int
-    names: npt.NDArray[np.generic] | None = None
+    names: npt.NDArray[np.generic] | None = None  # (D,)
 
     @cached_property
     def _places(self) -> list[tuple[Any, int]]:

@@ -35,22 +35,7 @@ from maxdisc.families.functions import (
 
 
 def statistics(graph: Graph, family: Family, x: str) -> list[str]:
-    """The L statistics of values inside the support.
-
-    Parameters
-    ----------
-    graph : Graph
-        Where nodes are added.
-    family : Family
-        Whose statistics are meant.
-    x : str
-        Values (n, K), none of them missing.
-
-    Returns
-    -------
-    list of str
-        Values of the same shape; ``ValueError`` for a family, or a function, that has no nodes.
-    """
+    """Return the L statistics of values (n, K) inside the support; raise ``ValueError`` if unsupported."""
     if isinstance(family, NumericFamily):
         return [_function(graph, family, function, x) for function in family.problem.functions]
     made = _STATISTICS.get(type(family))

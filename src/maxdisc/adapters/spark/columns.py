@@ -23,44 +23,18 @@ _ROW = re.compile(r"\brow (\d+)\b")
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Some rows of a partition, as they came.
+    """Rows of one partition as Spark delivered them, without rows of weight 0 or without a label."""
 
-    Parameters
-    ----------
-    X : matrix of shape (n, D) or list of str
-        Features or documents.
-    labels : ndarray of shape (n,)
-        Text, or numbers in float64.
-    weights : ndarray of shape (n,) or None
-        Row weights, none of them 0.
-    n_dense : int
-        How many of the rows came as dense vectors.
-    unlabelled : int
-        How many rows were left out since they have no label.
-    first_unlabelled : str
-        How a message calls one of them, where it can.
-    origin : (str, ndarray of shape (n,)), optional
-        The file that the rows are from, and their numbers in it.
-    """
-
-    X: Any
-    labels: npt.NDArray[Any]
-    weights: Floats | None = None
+    X: Any  # (n, D)
+    labels: npt.NDArray[Any]  # (n,)
+    weights: Floats | None = None  # (n,)
     n_dense: int = 0
     unlabelled: int = 0
     first_unlabelled: str = ""
     origin: tuple[str, npt.NDArray[np.intp]] | None = None
 
     def located(self, message: str) -> str:
-        """A message about one of these rows, as whoever has all of them can read it.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from maxdisc.adapters.spark.columns import Piece
-        >>> Piece(np.eye(1), np.array(["a"])).located("column 3 is -1.0 in row 0.")
-        'column 3 is -1.0 in some row.'
-        """
+        """Return a message about one of these rows with the file and row number it comes from."""
         if self.origin is None:
             return _ROW.sub("some row", message)
         source, numbers = self.origin
@@ -68,20 +42,7 @@ class Piece:
 
 
 def read_pieces(column: str, batches: Iterator[pa.RecordBatch]) -> Iterator[Piece]:
-    """Rows of the columns ``input``, ``label`` and, if they are weighed, ``weight``.
-
-    Parameters
-    ----------
-    column : str
-        What messages call the column of features or documents.
-    batches : iterator of pyarrow.RecordBatch
-        Of one partition.
-
-    Yields
-    ------
-    Piece
-        One for each batch that has rows.
-    """
+    """Yield a piece for each record batch with rows (columns ``input``, ``label``, optional ``weight``)."""
     for batch in batches:
         labels = batch[LABEL]
         kept = labels.is_valid().to_numpy(zero_copy_only=False)
@@ -103,30 +64,7 @@ def read_pieces(column: str, batches: Iterator[pa.RecordBatch]) -> Iterator[Piec
 
 
 def features_of(column: pa.Array, name: str) -> tuple[Any, int]:
-    """Documents, or a matrix and how many of its rows are dense.
-
-    Parameters
-    ----------
-    column : pyarrow.Array of length n
-        Text, lists of numbers, or what Spark makes of its vectors: structs of type, size, indices, values.
-    name : str
-        What messages call it.
-
-    Returns
-    -------
-    X : list of str, ndarray of shape (n, D) or csr_array of shape (n, D)
-        Sparse if any of the vectors is.
-    n_dense : int
-        How many are dense; 0 for documents.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from maxdisc.adapters.spark.columns import features_of
-    >>> features_of(pa.array([[1.0, None], [2.0, 3.0]]), "features")
-    (array([[ 1., nan],
-           [ 2.,  3.]]), 2)
-    """
+    """Return documents or a matrix (sparse if any vector is), and the number of dense rows."""
     if column.null_count:
         raise ValueError(f"column {name!r} is null in {column.null_count} rows or more: fill or drop them.")
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):

@@ -37,18 +37,7 @@ class Refused:
 
 @dataclass(frozen=True, eq=False)
 class FrameEngine:
-    """The partitions of a DataFrame, each read piece by piece.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        Where the rows are.
-    pieces : callable
-        From the batches of a partition, an iterator of ``pyarrow.RecordBatch``, to an iterator of what jobs
-        are given, :class:`maxdisc.adapters.spark.columns.Piece`. Pickled.
-    n_partitions : int
-        How many partitions have rows, as far as that is known: sums are added up by eights.
-    """
+    """Partitions of a DataFrame, each read piece by piece; ``pieces`` must be picklable."""
 
     frame: DataFrame
     pieces: Callable[[Iterator[pa.RecordBatch]], Iterator[Piece]]

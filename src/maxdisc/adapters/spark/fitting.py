@@ -24,26 +24,7 @@ def fit_pieces(
     classes_of: Callable[[Facts], npt.NDArray[Any]],
     names: npt.ArrayLike | None = None,
 ) -> Any:
-    """Fit a classifier to the pieces of an engine, after a vectorizer if there is one.
-
-    Parameters
-    ----------
-    engine : FrameEngine
-        Whose pieces are :class:`maxdisc.adapters.spark.columns.Piece`.
-    classifier : MaxDiscClassifier
-        To be fitted in place.
-    vectorizer : TermFrequencyVectorizer or None
-        For documents; its vocabulary is learnt by a pass of its own.
-    classes_of : callable
-        From what is known of the rows to the classes, sorted; refuses what cannot be used.
-    names : array_like of str, shape (D,), optional
-        What messages call the columns.
-
-    Returns
-    -------
-    MaxDiscClassifier or Pipeline
-        Fitted.
-    """
+    """Fit a classifier to the pieces of an engine, after a vectorizer if there is one."""
     if vectorizer is not None:
         facts, totals = engine.added(partial(survey, vectorizer=vectorizer))
         classes = classes_of(facts)

@@ -17,32 +17,7 @@ from maxdisc.rows.row_sources import ArrayRows
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """What is known of labelled rows once all were seen; facts of two pieces add.
-
-    Parameters
-    ----------
-    labels : Counter
-        How many rows have which label.
-    unlabelled : int
-        How many rows have none.
-    first_unlabelled : str
-        How a message calls one of those, where it can.
-    widths : tuple of int
-        The least and the greatest number of features of a piece.
-    n_rows, n_dense, n_cells : int
-        Rows, how many of them came as dense vectors, and how many cells are stored.
-    partitions : frozenset of int
-        Those that have rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.adapters.spark.columns import Piece
-    >>> from maxdisc.adapters.spark.jobs import Facts
-    >>> some, more = Piece(np.eye(2), np.array(["a", "b"])), Piece(np.eye(2), np.array(["b", "b"]))
-    >>> (Facts.of(some) + Facts.of(more)).labels
-    Counter({'b': 3, 'a': 1})
-    """
+    """Summary of labelled rows (labels, counts, widths); summaries of two pieces add."""
 
     labels: Counter[Any]
     unlabelled: int

@@ -15,25 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AskedColumns:
-    """What the options say of columns.
-
-    Parameters
-    ----------
-    family : str
-        Of all columns of numbers, of words or of a sparse matrix; "auto" unless one is named.
-    single : tuple of (str, str)
-        Names, lists or globs of columns, and their families.
-    categorical : tuple of str
-        Names, lists or globs of columns that are categories.
-    missing : str
-        Whether missing cells count.
-
-    Examples
-    --------
-    >>> from maxdisc.cli.fit.column_options import AskedColumns
-    >>> AskedColumns.of(["gamma", "age=poisson", "zip=categorical"], ["site"])
-    AskedColumns(family='gamma', single=(('age', 'poisson'),), categorical=('site', 'zip'), missing='ignore')
-    """
+    """Options about columns: families, categorical columns and missing values."""
 
     family: str
     single: tuple[tuple[str, str], ...]

@@ -22,23 +22,9 @@ from maxdisc.fitting.settings import Settings
 
 @dataclass(frozen=True, eq=False)
 class SeenRows:
-    """What is known of labelled rows that stay where they are; what is known of some and of others adds.
+    """Summary of labelled rows that stay with the workers; summaries add."""
 
-    Parameters
-    ----------
-    y : ndarray of shape (C,)
-        Their labels, each once, sorted.
-    number : int
-        How many they are, those without a label left out.
-    unlabelled : int
-        How many have no label.
-    first : str
-        How a message calls the first of these.
-    formats : dict
-        For each file, its format.
-    """
-
-    y: npt.NDArray[np.str_]
+    y: npt.NDArray[np.str_]  # (C,)
     number: int
     unlabelled: int
     first: str
@@ -59,15 +45,7 @@ class SeenRows:
 
 @dataclass(frozen=True)
 class _Reading:
-    """From a file to its rows, as they are read in memory.
-
-    Parameters
-    ----------
-    columns : sequence of str
-        Features, or the one with the documents; none where only labels are wanted.
-    told_apart : bool
-        Whether each column of a table has a family of its own.
-    """
+    """Reader of one file on a worker."""
 
     roles: Roles
     columns: Sequence[str]
@@ -101,30 +79,7 @@ class _Reading:
 def fit_on_dask(
     model: Any, dataset: Dataset, roles: Roles, scheduler: str | None, skip_unlabelled: bool, speech: Speech
 ) -> tuple[Any, SeenRows]:
-    """Fit a model to files that Dask's workers read.
-
-    Parameters
-    ----------
-    model : MaxDiscClassifier or Pipeline
-        Not fitted.
-    dataset : Dataset
-        The files.
-    roles : Roles
-        What their columns mean.
-    scheduler : str or None
-        Where Dask's scheduler listens; None for workers on this machine.
-    skip_unlabelled : bool
-        Leave out rows without a label.
-    speech : Speech
-        Where progress and notes go.
-
-    Returns
-    -------
-    model : MaxDiscClassifier or Pipeline
-        The model, fitted.
-    rows : SeenRows
-        What it was fitted to.
-    """
+    """Fit a model to files read by Dask workers; return it with a summary of the rows."""
     if any(place.once for place in dataset.places):
         raise BadInputError("standard input and pipes can be read only once: leave out --engine dask.")
     if roles.text is None and not roles.features:

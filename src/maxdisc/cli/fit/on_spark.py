@@ -27,17 +27,9 @@ from maxdisc.words.vectorizer import TermFrequencyVectorizer
 
 @dataclass(frozen=True, eq=False)
 class RowsElsewhere:
-    """What is told of rows that are not here.
+    """Summary of rows that stay with Spark."""
 
-    Parameters
-    ----------
-    y : ndarray of shape (C,)
-        Their labels, each once.
-    number : int
-        How many rows there are.
-    """
-
-    y: npt.NDArray[np.str_]
+    y: npt.NDArray[np.str_]  # (C,)
     number: int
 
     def __len__(self) -> int:
@@ -53,30 +45,7 @@ def fit_on_spark(
     master: str,
     speech: Speech,
 ) -> tuple[Any, RowsElsewhere]:
-    """Fit a model to files that all workers can see.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        The files.
-    roles : Roles
-        Of their columns.
-    learning, words : dict
-        Parameters of the classifier and of the vectorizer.
-    skip_unlabelled : bool
-        Leave out rows without a label.
-    master : str
-        Where Spark runs, such as ``local[2]``.
-    speech : Speech
-        Where notes and progress go.
-
-    Returns
-    -------
-    model : MaxDiscClassifier or Pipeline
-        Fitted.
-    rows : RowsElsewhere
-        What is told of the rows.
-    """
+    """Fit a model to files that all Spark workers can read; return it with a summary of the rows."""
     if any(place.once for place in dataset.places):
         raise BadInputError(f"{dataset.name} can be read only once, and not by workers: write it to a file.")
     # Workers run elsewhere; messages still call files as the user did.

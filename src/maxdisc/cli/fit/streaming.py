@@ -35,28 +35,7 @@ _OPTIONS = {"cv": "--folds", "ngram_range": "--ngrams"}
 
 
 class Streaming:
-    """A fit that reads its rows several times, and holds a batch of them at a time.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        The rows.
-    roles : Roles
-        Which columns are what.
-    settings : dict
-        All that the model depends on beside the rows; ``classifier`` and ``words`` are parameters of the
-        classifier and of the vectorizer.
-    skip_unlabelled : bool
-        Leave out rows without a label.
-    speech : Speech
-        Where progress and notes go.
-    checkpoint : Path, optional
-        A folder for checkpoints.
-    resume : bool
-        Go on from there.
-    every : float
-        Seconds between checkpoints.
-    """
+    """Fit in several passes over the rows, one batch in memory at a time, with optional checkpoints."""
 
     def __init__(
         self,

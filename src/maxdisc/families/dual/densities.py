@@ -20,17 +20,7 @@ from maxdisc.numerics.threads import in_threads
 
 
 def expectations(problem: Problem, natural: Floats) -> tuple[Floats, Floats]:
-    """Log normalisers (M,) and means (L, M) of densities with these parameters, (L, M).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.families.dual import Problem, expectations
-    >>> from maxdisc.families import moments
-    >>> from maxdisc.families import Support
-    >>> expectations(Problem(Support(0.0), moments(1)), np.array([[-2.0]]))[1].round(12)
-    array([[0.5]])
-    """
+    """Return log normalisers (M,) and means (L, M) of densities with natural parameters (L, M)."""
     distinct, inverse = distinct_columns(natural)
     n = distinct.shape[1]
     log_partition, mean = np.full(n, np.nan), np.empty(distinct.shape)
@@ -52,17 +42,7 @@ def expectations(problem: Problem, natural: Floats) -> tuple[Floats, Floats]:
 
 
 def integrals(problem: Problem, natural: Floats) -> Integrals:
-    """Log normalisers, means and covariances of densities with these parameters, (L, M).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.families.dual import Problem, integrals
-    >>> from maxdisc.families import moments
-    >>> from maxdisc.families import Support
-    >>> integrals(Problem(Support(0.0), moments(1)), np.array([[-2.0]])).mean.round(12)
-    array([[0.5]])
-    """
+    """Return log normalisers, means and covariances of densities with natural parameters (L, M)."""
     start = densest(problem, natural)
     if not problem.powers:
         return integrate(problem, natural, start)

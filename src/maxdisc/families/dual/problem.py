@@ -20,27 +20,7 @@ PROBLEMS_AT_A_TIME = 512
 
 @dataclass(frozen=True)
 class Problem:
-    """What a density lives on, and the functions whose means it is given.
-
-    Parameters
-    ----------
-    support : Support
-        Intervals, half-lines, the line, lattices with a lowest point; with atoms or without.
-    functions : tuple of callable
-        From values to numbers, L of them.
-    log_base : callable, optional
-        Log of a base measure: the density of least divergence from it is wanted, not that of largest entropy.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.families.dual import Problem, solve
-    >>> from maxdisc.families import moments
-    >>> from maxdisc.families import Support
-    >>> problem = Problem(Support(0.0), moments(1))
-    >>> solve(problem, np.array([[0.5, 2.0]])).natural.round(9)
-    array([[-2. , -0.5]])
-    """
+    """Support, L functions with prescribed means, and an optional log base measure."""
 
     support: Support
     functions: tuple[FeatureFunction, ...]

@@ -22,35 +22,9 @@ VERIFIED = 5e-7
 def solve(
     problem: Problem, targets: Floats, solver: Solver = "newton", max_iter: int | None = None
 ) -> Solution:
-    """Natural parameters of the maximum-entropy densities whose statistics have these means.
+    """Return natural parameters of the maximum-entropy densities with means ``targets``, shape (L, ...).
 
-    Parameters
-    ----------
-    problem : Problem
-        The support and the functions.
-    targets : ndarray of shape (L, ...)
-        Means of the functions; equal ones are solved once.
-    solver : {"newton", "gis", "gradient"}
-        Damped Newton; generalised iterative scaling, for bounded supports; or L-BFGS. The last two are slow,
-        and are
-        here to check the first.
-    max_iter : int, optional
-        Of each; 120, 20,000 and 2,000 by default.
-
-    Returns
-    -------
-    Solution
-        Of shapes (L, ...) and (...). What could not be solved as it was asked is told by the status.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.families.dual import Problem, solve
-    >>> from maxdisc.families import moments
-    >>> from maxdisc.families import Support
-    >>> solution = solve(Problem(Support(0.0), moments(2)), np.array([[1.0, 1.0, 1.0], [1.5, 1.0, 3.0]]))
-    >>> [status.name for status, count in solution.counts.items() if count]
-    ['SOLVED', 'BOUNDARY', 'NO_DENSITY']
+    The solvers "gis" and "gradient" are slow; they exist to cross-check damped Newton.
     """
     wanted = np.asarray(targets, dtype=np.float64)
     if wanted.ndim == 0 or len(wanted) != problem.n_statistics:

@@ -15,14 +15,7 @@ AIM = 1e-12
 
 
 class Status(IntEnum):
-    """What became of a problem.
-
-    Examples
-    --------
-    >>> from maxdisc.families.dual import Status
-    >>> Status.SOLVED.name
-    'SOLVED'
-    """
+    """Outcome of a dual problem."""
 
     #: The density has the moments asked for.
     SOLVED = 0
@@ -39,25 +32,12 @@ class Status(IntEnum):
 
 
 class Solution(NamedTuple):
-    """What :func:`solve` found.
+    """Natural parameters (always finite), with status, evaluations and largest relative error of a mean."""
 
-    Parameters
-    ----------
-    natural : ndarray of shape (L, ...)
-        Natural parameters; always finite.
-    status : ndarray of shape (...)
-        A :class:`Status` each.
-    n_iter : ndarray of shape (...)
-        Evaluations of the dual.
-    residual : ndarray of shape (...)
-        Largest error of a mean, as a share of the mean magnitude of its statistic; powers are taken about the
-        end or the mean that is near.
-    """
-
-    natural: Floats
-    status: Integers
-    n_iter: Integers
-    residual: Floats
+    natural: Floats  # (L, ...)
+    status: Integers  # (...)
+    n_iter: Integers  # (...)
+    residual: Floats  # (...)
 
     @property
     def counts(self) -> dict[Status, int]:
