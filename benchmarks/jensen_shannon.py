@@ -23,7 +23,7 @@ from memory import zipf_rows
 
 from maxdisc import Smoothing, divergences
 from maxdisc.decisions.linear import ranked_decision
-from maxdisc.densities import estimate
+from maxdisc.densities.class_densities import estimate
 from maxdisc.families import Gaussian, Poisson
 from maxdisc.rows import ArrayRows
 

@@ -16,6 +16,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+__all__ = ["load_docstrings"]
+
 _PACKAGES = ("numpy", "scipy", "sklearn")
 _SKIPPED = {
     "tests",

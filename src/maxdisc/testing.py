@@ -39,9 +39,6 @@ __all__ = [
     "check_family",
     "check_moments",
     "check_rows",
-    "random_data",
-    "random_densities",
-    "random_means",
     "taking",
 ]
 
@@ -49,31 +46,7 @@ __all__ = [
 def random_data(
     family: str | Family, n_rows: int = 60, n_classes: int = 3, n_features: int = 5, seed: int = 0
 ) -> tuple[Floats, npt.NDArray[np.intp]]:
-    """Rows drawn from random members of a family, and their classes.
-
-    Parameters
-    ----------
-    family : str or Family
-        What to draw from.
-    n_rows, n_classes, n_features : int
-        N, C and D; every class has a row.
-    seed : int
-        Of the generator.
-
-    Returns
-    -------
-    X : ndarray of shape (N, D)
-        Values inside the family's support.
-    codes : ndarray of shape (N,)
-        Classes 0..C-1.
-
-    Examples
-    --------
-    >>> from maxdisc.testing import random_data
-    >>> X, codes = random_data("bernoulli", n_rows=4, n_features=2)
-    >>> X.shape, codes.tolist()
-    ((4, 2), [0, 1, 2, 0])
-    """
+    """Draw rows (N, D) from random members of a family, and classes (N,); every class has a row."""
     family = find_family(family)
     rng = np.random.default_rng(seed)
     codes = np.arange(n_rows) % n_classes
@@ -108,7 +81,7 @@ def random_means(family: Family, shape: tuple[int, ...], seed: int = 0) -> Float
 def random_densities(
     family: str | Family, n_classes: int = 3, n_features: int = 5, seed: int = 0
 ) -> ClassDensities:
-    """Densities estimated from random rows of a family, shape (L, C, D)."""
+    """Estimate densities of shape (L, C, D) from random rows of a family."""
     family = find_family(family)
     X, codes = random_data(family, 40 * n_classes, n_classes, n_features, seed)
     moments = class_moments(family.statistics, X, codes, n_classes, powers=family.translates)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from maxdisc import Smoothing
 from maxdisc.decisions.linear import LinearDecision, ranked_decision, ranked_decisions, sweep
-from maxdisc.densities import estimate
+from maxdisc.densities.class_densities import estimate
 from maxdisc.divergences import js_gm
 from maxdisc.divergences.class_divergences import DIVERGENCES
 from maxdisc.families import FAMILIES, Gaussian, Poisson

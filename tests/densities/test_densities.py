@@ -10,8 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 from maxdisc import Smoothing
 from maxdisc.decisions.linear import ranked_decision
-from maxdisc.densities import estimate
-from maxdisc.densities.class_densities import density_blocks, translated
+from maxdisc.densities.class_densities import density_blocks, estimate, translated
 from maxdisc.divergences import jeffreys, js_gm, kl
 from maxdisc.divergences.class_divergences import DIVERGENCES, one_vs_rest
 from maxdisc.families import FAMILIES, Gaussian, Poisson

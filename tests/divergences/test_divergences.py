@@ -14,7 +14,8 @@ from scipy.special import betaln, gammaln
 from sklearn.feature_selection import chi2
 
 from maxdisc import MaxDiscClassifier, Smoothing
-from maxdisc.densities import ClassDensities, estimate
+from maxdisc.densities import ClassDensities
+from maxdisc.densities.class_densities import estimate
 from maxdisc.divergences import jensen_shannon, js_gm, rao
 from maxdisc.families import FAMILIES, Gaussian
 from maxdisc.moments.counting import class_moments

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 import subprocess
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.test_public_names import PUBLIC, imported
+from tests.docs.public_surface import MODULES, imported, names_of, reference
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -22,22 +21,15 @@ def read(page):
     return (DOCS / page).read_text(encoding="utf-8")
 
 
-def resolved(path):
-    module, _, name = path.rpartition(".")
-    return getattr(importlib.import_module(module), name)
-
-
-@pytest.mark.parametrize("module", PUBLIC)
-def test_every_public_name_is_in_the_reference(module):
+@pytest.mark.parametrize("module", MODULES)
+def test_every_public_name_is_on_the_page_of_its_module(module):
+    listed = re.findall(r"^\.\. auto\w+:: ([\w.]+)", read(f"api/{module}.md"), re.M)
+    assert f"| [{module}](api/{module}.md) |" in read("api.md")
     if imported(module) is None:
         pytest.skip(f"{module} needs an extra that is not installed")
-    listed = re.findall(r"^\.\. auto\w+:: ([\w.]+)", read("api.md"), re.M)
-    near = {path.rpartition(".")[2]: path for path in listed}
-    for name in PUBLIC[module]:
-        assert name in near, f"{module}.{name}"
-        # A name may be listed where it is defined, or where it is imported from.
-        here = [path for path in listed if path.endswith(f".{name}")]
-        assert any(resolved(path) is getattr(imported(module), name) for path in here), f"{module}.{name}"
+    assert sorted(listed) == sorted(f"{module}.{name}" for name in names_of(module))
+    (row,) = re.findall(rf"^\| \[{re.escape(module)}\]\(.*$", read("api.md"), re.M)
+    assert re.findall(r"`(\w+)`", row) == names_of(module)
 
 
 def test_the_reference_is_written_as_numpydoc_has_it():
@@ -48,7 +40,7 @@ def test_the_reference_is_written_as_numpydoc_has_it():
 
     left = {"ES01", "EX01", "PR04", "PR08", "RT01", "SA01", "SS05", "SS06"}
     found = []
-    for name in re.findall(r"^\.\. auto\w+:: ([\w.]+)", read("api.md"), re.M):
+    for name in re.findall(r"^\.\. auto\w+:: ([\w.]+)", reference(), re.M):
         # Settings of Spark's estimators are keywords, whatever their names.
         if ".adapters." in name:
             continue
@@ -64,7 +56,7 @@ def test_the_reference_is_written_as_numpydoc_has_it():
 
 def test_every_page_is_in_the_contents_once():
     entries = []
-    for index in ("index.md", "results/index.md", "decisions/index.md"):
+    for index in ("index.md", "api.md", "results/index.md", "decisions/index.md"):
         for tree in re.findall(r"```\{toctree\}\n(.*?)```", read(index), re.S):
             lines = [line for line in tree.splitlines() if line and not line.startswith(":")]
             entries += [str((Path(index).parent / line).as_posix()) for line in lines]

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.public_surface import reference
+
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 #: What an example needs beside the library and what draws: modules of an extra, or a program.
@@ -60,12 +62,12 @@ def test_an_example_uses_public_names_and_begins_with_a_title(example):
     assert set(rule) == {"="}
     assert len(rule) >= len(title)
     assert not re.search(r"\b\w+\._[a-z]", text), "a private attribute"
-    reference = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    listed = reference()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] == "maxdisc":
             for name in node.names:
                 public = f"{node.module}.{name.name}"
-                assert re.search(rf"{re.escape(public)}(\s|\.)", reference), public
+                assert re.search(rf"{re.escape(public)}(\s|\.)", listed), public
 
 
 def test_every_story_has_its_place():

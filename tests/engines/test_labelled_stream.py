@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from sklearn.pipeline import make_pipeline
 
 from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer
-from maxdisc.engines import LabelledStream
+from maxdisc.engines import Journal, LabelledStream
 from maxdisc.engines import labelled_stream as streams
-from maxdisc.engines.checkpoints import Journal
 from maxdisc.testing import batches_of
 from tests.conftest import examples
 

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxdisc import MaxDiscClassifier
-from maxdisc.engines import LabelledStream
-from maxdisc.engines.checkpoints import Journal
+from maxdisc.engines import Journal, LabelledStream
 from maxdisc.rows.frames import cells_of
 from maxdisc.rows.table_totals import TableTotals
 from tests.conftest import examples

@@ -18,7 +18,7 @@ from sklearn.model_selection import GroupKFold, StratifiedKFold
 
 import maxdisc.fitting.expectation_maximisation as unlabelled_module
 from maxdisc import MaxDiscClassifier, Smoothing, load, save
-from maxdisc.densities import estimate
+from maxdisc.densities.class_densities import estimate
 from maxdisc.families import FAMILIES, Gaussian, Poisson
 from maxdisc.fitting.cross_validation import plans_beside
 from maxdisc.fitting.expectation_maximisation import (

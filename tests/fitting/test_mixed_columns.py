@@ -15,7 +15,7 @@ from sklearn.naive_bayes import CategoricalNB
 
 from maxdisc import MaxDiscClassifier, MaxDiscSearchCV, Smoothing
 from maxdisc.decisions.mixed import ranked_model
-from maxdisc.densities import estimate
+from maxdisc.densities.class_densities import estimate
 from maxdisc.divergences.block_scores import cell_scores, chance
 from maxdisc.divergences.class_divergences import DIVERGENCES
 from maxdisc.families import Bernoulli, Categorical, Gaussian, Poisson

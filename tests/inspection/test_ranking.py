@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from maxdisc import MaxDiscClassifier
-from maxdisc.densities import estimate
+from maxdisc.densities.class_densities import estimate
 from maxdisc.divergences.class_divergences import one_vs_rest
 from maxdisc.families import FAMILIES
 from maxdisc.inspection.model_view import ModelView

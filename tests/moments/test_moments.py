@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from maxdisc import Smoothing
-from maxdisc.densities import estimate
+from maxdisc.densities.class_densities import estimate
 from maxdisc.families import FAMILIES, Beta, Gamma, Gaussian, Poisson
 from maxdisc.moments import ClassMoments
 from maxdisc.moments.class_moments import merged

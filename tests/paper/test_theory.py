@@ -159,7 +159,7 @@ def test_section_3_the_sum_of_margins_is_n_times_j():
     rng = np.random.default_rng(0)
     from maxdisc import Smoothing
     from maxdisc.decisions.linear import LinearDecision
-    from maxdisc.densities import estimate
+    from maxdisc.densities.class_densities import estimate
     from maxdisc.families import Gaussian
     from maxdisc.moments.counting import class_moments
 

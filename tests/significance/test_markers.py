@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy import stats
 
 from maxdisc import Smoothing
-from maxdisc.densities import estimate
+from maxdisc.densities.class_densities import estimate
 from maxdisc.divergences.class_divergences import one_vs_rest
 from maxdisc.families import FAMILIES
 from maxdisc.moments.counting import class_moments

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 
 from maxdisc import MaxDiscClassifier, Smoothing, load, save
-from maxdisc.densities import estimate
+from maxdisc.densities.class_densities import estimate
 from maxdisc.divergences import js_gm
 from maxdisc.families import FAMILIES, Hurdle, Poisson
 from maxdisc.inspection.ranking import ranking_table

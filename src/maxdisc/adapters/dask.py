@@ -28,6 +28,8 @@ try:
 except ImportError as error:
     raise ImportError("maxdisc.adapters.dask needs dask: pip install 'maxdisc[dask]'") from error
 
+__all__ = ["fit", "predict", "predict_proba"]
+
 #: So many sums are added by one task: fewer would mean more tasks, more would wait in memory for each other.
 ADDED_AT_ONCE = 4
 #: A job, such as the decisions of all folds, may be larger than what Dask takes for a mistake.

@@ -111,8 +111,9 @@ def serve(
         )
     paths = _named(models)
     from maxdisc.model_file.persistence import describe
-    from maxdisc.serve import Limits, Service, run
+    from maxdisc.serve import Limits, Service
     from maxdisc.serve.logs import Log
+    from maxdisc.serve.server import run
 
     for path in paths.values():
         describe(path)  # what is no model file is told before anyone can ask

@@ -3,6 +3,5 @@
 from __future__ import annotations
 
 from maxdisc.decisions.explanation import Explanation
-from maxdisc.decisions.joint import Joint
 
-__all__ = ["Explanation", "Joint"]
+__all__ = ["Explanation"]

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from maxdisc.densities.class_densities import ClassDensities, estimate
+from maxdisc.densities.class_densities import ClassDensities
 
-__all__ = ["ClassDensities", "estimate"]
+__all__ = ["ClassDensities"]

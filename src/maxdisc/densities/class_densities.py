@@ -60,7 +60,7 @@ class ClassDensities:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.densities import estimate
+    >>> from maxdisc.densities.class_densities import estimate
     >>> from maxdisc.families import Poisson
     >>> from maxdisc.moments.counting import class_moments
     >>> from maxdisc import Smoothing
@@ -133,24 +133,7 @@ def class_prior(moments: Weighed, prior: Floats | None = None) -> Floats:
 def estimate(
     family: Family, moments: ClassMoments, smoothing: Smoothing, prior: Floats | None = None
 ) -> ClassDensities:
-    """The densities of all features at once; see :func:`density_blocks` for many features.
-
-    Parameters
-    ----------
-    family : Family
-        The family of every feature.
-    moments : ClassMoments
-        Of shape (L, C, D).
-    smoothing : Smoothing
-        Pseudo-rows to add to each class.
-    prior : ndarray of shape (C,), optional
-        Class probabilities; by default the classes' shares of the weight.
-
-    Returns
-    -------
-    ClassDensities
-        Of shape (L, C, D).
-    """
+    """Estimate the densities of all features at once; use :func:`density_blocks` for many features."""
     return _estimate(family, moments, smoothing, class_prior(moments, prior), smoothing.level(moments))
 
 

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
-from maxdisc.divergences.class_divergences import jeffreys, jensen_shannon, js_gm, kl, rao
+from maxdisc.divergences.class_divergences import (
+    jeffreys,
+    jensen_shannon,
+    js_gm,
+    kl,
+    pairwise,
+    rao,
+)
 
-__all__ = ["jeffreys", "jensen_shannon", "js_gm", "kl", "rao"]
+__all__ = ["jeffreys", "jensen_shannon", "js_gm", "kl", "pairwise", "rao"]

@@ -72,6 +72,13 @@ def jeffreys(densities: ClassDensities) -> Floats:
     -------
     ndarray of shape (D,)
         In nats.
+
+    Examples
+    --------
+    >>> from maxdisc.divergences import jeffreys
+    >>> from maxdisc.testing import random_densities
+    >>> jeffreys(random_densities("poisson", n_classes=3, n_features=5)).shape
+    (5,)
     """
     return _settled((densities.prior * one_vs_rest(densities)).sum(axis=0), densities)
 
@@ -95,6 +102,13 @@ def kl(densities: ClassDensities) -> Floats:
     -------
     ndarray of shape (D,)
         In nats.
+
+    Examples
+    --------
+    >>> from maxdisc.divergences import kl
+    >>> from maxdisc.testing import random_densities
+    >>> kl(random_densities("poisson", n_classes=3, n_features=5)).shape
+    (5,)
     """
     each = densities.family.kl(densities.natural, densities.rest.natural)
     return _settled((densities.prior * each).sum(axis=0), densities)
@@ -163,7 +177,7 @@ def rao(densities: ClassDensities) -> Floats:
     --------
     >>> import numpy as np
     >>> from maxdisc.moments.counting import class_moments
-    >>> from maxdisc.densities import estimate
+    >>> from maxdisc.densities.class_densities import estimate
     >>> from maxdisc.divergences import rao
     >>> from maxdisc.families import Poisson
     >>> from maxdisc import Smoothing
@@ -244,7 +258,27 @@ def _integrand(log_p: Floats, prior: Floats) -> Floats:
 
 
 def pairwise(densities: ClassDensities, symmetric: bool = True) -> Floats:
-    """Return Jeffreys (or KL) divergences between all pairs of classes, shape (D, C, C), in nats."""
+    """Return the divergence between every two classes, for each feature.
+
+    Parameters
+    ----------
+    densities : ClassDensities
+        Densities of shape (L, C, D). Memory grows with C squared, so pass the features of interest.
+    symmetric : bool
+        Jeffreys divergence if true, else KL(row || column).
+
+    Returns
+    -------
+    ndarray of shape (D, C, C)
+        Divergences in nats; 0 on the diagonal.
+
+    Examples
+    --------
+    >>> from maxdisc.divergences import pairwise
+    >>> from maxdisc.testing import random_densities
+    >>> pairwise(random_densities("poisson", n_classes=3, n_features=5)).shape
+    (5, 3, 3)
+    """
     p, q = densities.natural[:, :, None], densities.natural[:, None, :]
     if symmetric:
         mean = densities.mean

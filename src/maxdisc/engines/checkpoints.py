@@ -63,7 +63,7 @@ class Journal:
     Examples
     --------
     >>> import tempfile
-    >>> from maxdisc.engines.checkpoints import Journal
+    >>> from maxdisc.engines import Journal
     >>> def parts(done):
     ...     for batch in [1.0, 2.0, 4.0][done:]:
     ...         yield 1, [batch]

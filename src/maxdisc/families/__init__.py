@@ -17,7 +17,6 @@ from maxdisc.families.poisson import Poisson
 from maxdisc.families.support import Support
 
 __all__ = [
-    "FAMILIES",
     "Bernoulli",
     "Beta",
     "Categorical",
@@ -30,7 +29,6 @@ __all__ = [
     "NumericFamily",
     "Poisson",
     "Support",
-    "find_family",
     "moments",
 ]
 

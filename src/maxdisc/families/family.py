@@ -23,6 +23,12 @@ class Family(ABC):
 
     Subclasses declare the class attributes and the abstract methods; :func:`maxdisc.testing.check_family`
     then checks every law a family must obey.
+
+    Examples
+    --------
+    >>> from maxdisc.families import Family, Poisson
+    >>> isinstance(Poisson(), Family), Poisson().n_statistics
+    (True, 1)
     """
 
     name: ClassVar[str]

@@ -1,8 +1,7 @@
 """Feature functions that have a name: what a maximum-entropy density may be asked to respect.
 
 Each is a small frozen value: equal ones compare equal, and a model file can hold them. Any other function of
-an
-array works as well, as long as it maps each value by itself.
+an array works as well, as long as it maps each value by itself.
 """
 
 from __future__ import annotations
@@ -15,6 +14,18 @@ import numpy as np
 
 from maxdisc.families.support import Support
 from maxdisc.numerics.matrices import Floats
+
+__all__ = [
+    "Cosine",
+    "Deviation",
+    "Indicator",
+    "LogAbove",
+    "LogBelow",
+    "Power",
+    "Sine",
+    "Spline",
+    "Table",
+]
 
 #: From values of any shape to numbers of that shape.
 FeatureFunction: TypeAlias = Callable[[Any], Any]

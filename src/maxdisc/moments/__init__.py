@@ -3,6 +3,5 @@
 from __future__ import annotations
 
 from maxdisc.moments.class_moments import ClassMoments
-from maxdisc.moments.smoothing import Smoothing
 
-__all__ = ["ClassMoments", "Smoothing"]
+__all__ = ["ClassMoments"]

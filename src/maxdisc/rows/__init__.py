@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from maxdisc.rows.row_sources import ArrayRows, BatchRows, HashFolds
+from maxdisc.rows.row_sources import ArrayRows, BatchRows, HashFolds, Rows
 
-__all__ = ["ArrayRows", "BatchRows", "HashFolds"]
+__all__ = ["ArrayRows", "BatchRows", "HashFolds", "Rows"]

@@ -172,7 +172,16 @@ def scrambled(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 class Rows(Protocol):
-    """Labelled rows that can be counted, fold by fold."""
+    """Protocol of a source of labelled rows, which can be counted fold by fold.
+
+    :meth:`maxdisc.MaxDiscClassifier.fit_rows` accepts any object with these methods.
+
+    Examples
+    --------
+    >>> from maxdisc.rows import ArrayRows
+    >>> from maxdisc.testing import check_rows
+    >>> check_rows(ArrayRows)  # tests your own source in the same way
+    """
 
     @property
     def n_classes(self) -> int:

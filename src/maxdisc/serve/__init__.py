@@ -12,7 +12,6 @@ except ImportError as error:
 
 from maxdisc.serve.app import create_app
 from maxdisc.serve.limits import Limits
-from maxdisc.serve.server import run
 from maxdisc.serve.service import Service
 
-__all__ = ["Limits", "Service", "create_app", "run"]
+__all__ = ["Limits", "Service", "create_app"]

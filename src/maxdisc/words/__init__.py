@@ -3,6 +3,5 @@
 from __future__ import annotations
 
 from maxdisc.words.scaling import CountScaler
-from maxdisc.words.vectorizer import TermFrequencyVectorizer
 
-__all__ = ["CountScaler", "TermFrequencyVectorizer"]
+__all__ = ["CountScaler"]
