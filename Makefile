@@ -56,7 +56,11 @@ lint: $(VENV)/.dev  ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+house: $(VENV)/.core  ## figures of the structure: rooms, public names, size of files and functions
+	$(BIN)/python tests/house.py
+
 docs: $(VENV)/.dev  ## the documentation, in docs/_build/html
+	$(BIN)/python docs/pictures/rooms.py
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 	$(BIN)/python docs/check_links.py docs/_build/html
 

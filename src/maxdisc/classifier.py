@@ -1,4 +1,4 @@
-"""The estimator: the only mutable object, and the only place where scikit-learn's contract is met."""
+"""``MaxDiscClassifier``, the estimator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real data that every machine has: the documentation inside the installed Python packages."""
+"""Text that every Python installation has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The discriminative counterpart: the conditional maximum-entropy classifier as a scikit-learn estimator."""
+"""``DiscriminativeMaxEnt``, the conditional estimator."""
 
 from __future__ import annotations
 

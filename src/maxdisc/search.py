@@ -1,4 +1,4 @@
-"""Several models tried on the same folds, and the best of them kept."""
+"""``MaxDiscSearchCV``: candidates compared on the same folds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The laws that families, divergences, moments and sources of rows obey, as functions anyone can call.
+"""Laws of families, divergences, moments and rows, as functions.
 
 A new member is tested by one line, for us and for users::
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
+import sys
 from pathlib import Path
 
-#: The modules that users import from; ``__all__`` of each lists its public names.
-MODULES = (
-    *("maxdisc", "maxdisc.moments", "maxdisc.families", "maxdisc.families.functions", "maxdisc.densities"),
-    *("maxdisc.divergences", "maxdisc.decisions", "maxdisc.rows", "maxdisc.selection", "maxdisc.calibration"),
-    *("maxdisc.words", "maxdisc.testing", "maxdisc.datasets", "maxdisc.model_file", "maxdisc.plots"),
-    *("maxdisc.report", "maxdisc.engines", "maxdisc.adapters.anndata", "maxdisc.adapters.dask"),
-    *("maxdisc.adapters.onnx", "maxdisc.adapters.spark", "maxdisc.serve"),
-)
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from tests.house import PUBLIC_MODULES  # noqa: E402
+
+MODULES = PUBLIC_MODULES
 SNAPSHOT = Path(__file__).with_name("public_surface.txt")
 HEADING = """\
 Public names of maxdisc and their signatures.
@@ -39,7 +38,7 @@ def names_of(module):
 
 def reference():
     """The pages of the public names, one after the other."""
-    pages = sorted((Path(__file__).resolve().parents[2] / "docs" / "api").glob("*.md"))
+    pages = sorted((ROOT / "docs" / "api").glob("*.md"))
     return "\n".join(page.read_text(encoding="utf-8") for page in pages)
 
 

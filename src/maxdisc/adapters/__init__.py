@@ -1,1 +1,1 @@
-"""Engines that hold rows elsewhere; each needs an extra of its own and is imported by its own name."""
+"""Dask, Spark, ONNX and AnnData; each needs its extra."""

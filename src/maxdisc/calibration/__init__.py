@@ -1,4 +1,4 @@
-"""Calibrated probabilities, refined evidence and novelty, from held-out rows."""
+"""Calibrated probabilities, refined evidence and novelty."""
 
 from __future__ import annotations
 

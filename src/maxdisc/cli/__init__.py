@@ -1,4 +1,4 @@
-"""``maxdisc demo | fit | evaluate | predict | rank | explain | report | export | serve | info``.
+"""The command line, one module per command.
 
 Nothing here imports numpy until a command needs it, so that help and completion answer at once.
 """

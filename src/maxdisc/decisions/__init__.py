@@ -1,4 +1,4 @@
-"""Bayes' rule: scores of classes, and how they add up."""
+"""Bayes' rule: class scores, and what each feature adds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far the densities of the classes differ, and the ranking of features by it."""
+"""Divergences between class densities, and feature rankings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fits on rows that are not in memory: streams, partitions and checkpoints."""
+"""Fits on streams and partitions, with checkpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Families of maximum-entropy densities; each is one small file and one line of the registry below."""
+"""Families of maximum-entropy densities, one file each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows from files: CSV, TSV, Parquet, JSON Lines, svmlight, h5ad, folders of text, standard input.
+"""Rows from files: CSV, Parquet, JSON Lines, svmlight, h5ad, text.
 
 Everything is read in batches of bounded memory that know which rows of which file they hold, so that whatever
 is wrong with a value is said with its place.

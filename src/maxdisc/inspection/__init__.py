@@ -1,1 +1,1 @@
-"""Read-only views of fitted models for reports, plots, the service and the command line."""
+"""Read-only views of fitted models."""

@@ -1,4 +1,4 @@
-"""Model files: one ``.maxdisc`` file for a model, without pickle, checked to the last bit when loaded."""
+"""Model files: safetensors with a JSON header, no pickle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weighted sums of feature functions, per class and feature: all that is learnt from data."""
+"""Weighted sums of feature functions: all that a fit learns."""
 
 from __future__ import annotations
 

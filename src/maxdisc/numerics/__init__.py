@@ -1,1 +1,1 @@
-"""Arrays, threads and compiled code: what every other room stands on."""
+"""Arrays, threads and compiled code."""

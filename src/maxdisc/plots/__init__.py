@@ -1,4 +1,4 @@
-"""Pictures of a model, as display objects like scikit-learn's: ``from_estimator``, ``plot``, ``ax_``."""
+"""Displays in the style of scikit-learn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A report of how a model does on labelled rows, as one HTML page, as Markdown or as JSON."""
+"""Reports of an evaluation: HTML, Markdown, JSON."""
 
 from __future__ import annotations
 

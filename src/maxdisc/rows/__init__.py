@@ -1,4 +1,4 @@
-"""Where rows come from, and what is known of their columns."""
+"""Sources of rows, folds, and the schema of columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many features to select, by models of all folds but one."""
+"""Number of features, by cross-validation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model behind HTTP: ``maxdisc serve`` (extra ``serve``)."""
+"""HTTP service (extra ``serve``)."""
 
 from __future__ import annotations
 
