@@ -55,8 +55,9 @@ sphinx_gallery_conf = {
 
 
 def _source_of(_app: Any, module: str, name: str) -> str | None:
-    """Keep the source of ``save`` and ``load`` apart: one page of source has one name, that of its module."""
-    return module if module == "maxdisc" and name in ("save", "load") else None
+    """Do not link the source of names whose file is listed under another module: a page of source has one."""
+    elsewhere = {"maxdisc.save", "maxdisc.load", "maxdisc.families.moments"}
+    return module if f"{module}.{name}" in elsewhere else None
 
 
 def setup(app: Any) -> None:

@@ -133,7 +133,7 @@ class Penalty:
 
     The function is the log-likelihood of labelled rows, unlabelled rows and, for each class and feature,
     ``number`` pseudo-rows with mean statistics ``mean``. Where statistics are powers of x, these rows are
-    centred at the class's own mean, as in :func:`maxdisc.densities.estimate`.
+    centred at the class's own mean, as in :func:`maxdisc.densities.class_densities.estimate`.
     """
 
     family: Family
