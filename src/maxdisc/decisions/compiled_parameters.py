@@ -125,9 +125,9 @@ def gaussian_scores(
 ) -> None:
     """JS_GM of the features from ``start`` to ``stop``, from sums (2, C, D) about an origin (C, D).
 
-    ``cells`` has shape (C, D), or (C, 1) where none is missing. What is computed is what
-    :func:`maxdisc.densities.class_densities.estimate` and :func:`maxdisc.divergences.js_gm` do in many steps, which say why;
-    some features at a time, so that the innermost loops run over features.
+    ``cells`` has shape (C, D), or (C, 1) where none is missing. The result is that of
+    :func:`maxdisc.densities.class_densities.estimate` and :func:`maxdisc.divergences.js_gm`, computed for
+    some features at a time so that the innermost loops run over features.
     """
     width, n_classes, step = 64, prior.size, 0 if cells.shape[1] == 1 else 1
     center, squares = np.empty((n_classes, width)), np.empty((n_classes, width))
