@@ -274,7 +274,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         classes : array-like of shape (C,)
             The labels, sorted.
         schema : Schema, optional
-            Of the columns, where these are told apart; the rows are then such as it makes.
+            Schema of the columns, if each has its own family; the rows are then encoded by it.
 
         Returns
         -------

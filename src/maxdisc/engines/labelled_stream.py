@@ -118,8 +118,8 @@ class LabelledStream:
     Parameters
     ----------
     batches : callable
-        From a number to the batches of a new pass, without so many of the first: pairs of X and y, or
-        :class:`LabelledBatch`. Where a journal keeps sums, every pass has the same batches.
+        Function of a number of batches to skip; returns an iterator over the batches of a new pass, pairs of
+        X and y or :class:`LabelledBatch`. With a journal, every pass must have the same batches.
     vectorizer : TermFrequencyVectorizer, optional
         For documents; its vocabulary is learnt in the first pass.
     journal : Journal, optional

@@ -35,7 +35,7 @@ class ServedModel(ModelInput):
     def read(cls, name: str, path: Path) -> ServedModel:
         """Load a model file, all of it, so that whatever becomes of the file changes nothing.
 
-        Raise ``ValueError``, in one line, for what is no model that can be served.
+        Raise ``ValueError`` with one line if the file holds no model that can be served.
         """
         try:
             content = path.read_bytes()

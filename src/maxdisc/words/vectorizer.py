@@ -41,7 +41,7 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
     min_count : int, default=1
         Keep terms that occur at least so often in all documents together.
     min_df, max_df : int or float, default=1 and 1.0
-        Keep terms that occur in at least and at most so many documents; a float is a share of them.
+        Smallest and largest number of documents a kept term occurs in; a float is a share of them.
     max_features : int or None, default=None
         Keep only the most frequent terms; of equally frequent ones those first in the alphabet.
     ngram_range : tuple of int, default=(1, 1)

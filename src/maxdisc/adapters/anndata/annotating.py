@@ -50,8 +50,8 @@ def annotate(
         ``obs[key_added + "_probability"]``, that of the most probable class; ``obs[key_added + "_novelty"]``,
         the p-value of "belongs to a class of the model"; and ``uns[key_added]``, how it was done.
     unknown : float or None
-        Cells with at most this p-value are unknown: so many of the known kinds are called so, too. None asks
-        for no p-values.
+        Cells with at most this p-value are unknown; about this share of cells of known kinds is, too. None
+        computes no p-values.
     unknown_label : str
         The label of unknown cells.
     copy : bool

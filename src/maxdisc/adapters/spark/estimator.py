@@ -126,9 +126,9 @@ class SparkMaxDiscClassifier(
     lowercase = _setting("lowercase", "whether upper and lower case are the same.")
     stopWords = _setting("stopWords", "english, a list of words to pass over, or None.")
     minCount = _setting("minCount", "keep words that occur at least so often.")
-    minDF = _setting("minDF", "keep words of at least so many documents, or such a share.")
-    maxDF = _setting("maxDF", "keep words of at most so many documents, or such a share.")
-    maxFeatures = _setting("maxFeatures", "keep only so many of the most frequent words, or None.")
+    minDF = _setting("minDF", "smallest number (or share) of documents a kept word occurs in.")
+    maxDF = _setting("maxDF", "largest number (or share) of documents a kept word occurs in.")
+    maxFeatures = _setting("maxFeatures", "number of most frequent words to keep, or None for all.")
     ngramRange = _setting("ngramRange", "the fewest and the most words in a row that are one term.")
     scale = _setting("scale", "of word counts: length, log, frequency or None.")
 
