@@ -55,7 +55,7 @@ class Documents:
 def load_docstrings(
     level: Literal["package", "subpackage"] = "subpackage", min_words: int = 20, min_documents: int = 60
 ) -> Documents:
-    """The docstrings of the standard library, numpy, scipy and scikit-learn, as installed.
+    """Return the docstrings of the standard library, numpy, scipy and scikit-learn, as installed.
 
     They are read from the source files without running them, and sorted by where they live, so the same
     versions give the same documents in the same order.

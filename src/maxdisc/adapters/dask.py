@@ -143,7 +143,7 @@ def _read(partition: tuple[int, list[Any], list[Any], list[Any] | None]) -> Iter
 
 
 def predict(estimator: Any, X: Any) -> Any:
-    """The most probable label of each row, as a lazy array.
+    """Return the most probable label of each row, as a lazy array.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def predict_proba(estimator: Any, X: Any) -> Any:
 
 
 def _mapped(estimator: Any, method: str, X: Any, nothing: npt.NDArray[Any]) -> Any:
-    """What a method makes of every partition; ``nothing`` is what it makes of no rows."""
+    """Return what a method makes of every partition; ``nothing`` is what it makes of no rows."""
     _require_collection(X)
     shared = delayed((estimator, method, nothing), traverse=False)
     blocks = _blocks(X)
@@ -254,7 +254,7 @@ def _side_by_side(blocks: Sequence[Any]) -> Any:
 
 
 def _lengths(collection: Any) -> list[int] | None:
-    """How many rows each partition has; None if that is not known."""
+    """Return how many rows each partition has; None if that is not known."""
     if not isinstance(collection, da.Array) or np.isnan(collection.chunks[0]).any():
         return None
     return list(collection.chunks[0])

@@ -116,11 +116,11 @@ class Evidence:
         )
 
     def strength(self, size: int) -> Floats:
-        """The weight of each of the best ``size`` features, shape (size,)."""
+        """Return the weight of each of the best ``size`` features, shape (size,)."""
         return np.repeat(self.weights, np.diff(self.edges, prepend=0))[:size]
 
     def applied(self, decision: _Weighable) -> _Weighable:
-        """The decision, weighed; its columns may have changed since the evidence was learnt.
+        """Return the decision, weighed; its columns may have changed since the evidence was learnt.
 
         Parameters
         ----------
@@ -292,7 +292,7 @@ class _Bands:
         return log_loss, accuracy, HeldLosses(losses[order], sample.weights[order])
 
     def novelty(self, weights: Floats, bias: Floats, unknown: dict[int, Floats] | None) -> Novelty | None:
-        """How well the rows fit the classes; None where there is nothing to compare these with."""
+        """Return how well the rows fit the classes; None where there is nothing to compare these with."""
         if unknown is None:
             return None
         size = len(weights)
@@ -371,17 +371,17 @@ def _judged(
 
 
 def _least(losses: Sequence[float]) -> int:
-    """Where the least loss is; one that is no number is none."""
+    """Return where the least loss is; one that is no number is none."""
     return int(np.argmin(np.nan_to_num(losses, nan=np.inf)))
 
 
 def _seen(log_p: Floats, codes: Integers) -> Floats:
-    """The log probability of the class that each row has."""
+    """Return the log probability of the class that each row has."""
     return log_p[np.arange(len(codes)), codes]
 
 
 def _equal_rows(weights: Floats) -> Floats:
-    """How many rows of equal weight those along the last axis are worth."""
+    """Return how many rows of equal weight those along the last axis are worth."""
     units = weights / weights.max()  # squares of tiny weights vanish
     return np.asarray(units.sum(axis=-1) ** 2 / (units**2).sum(axis=-1))
 
@@ -390,16 +390,16 @@ class Refinable(Trials, Protocol):
     """Models of one plan of folds whose rows are in memory."""
 
     def total(self) -> AnyMoments:
-        """The moments of all the rows."""
+        """Return the moments of all the rows."""
 
     def kept(self, fold: int, smoothing: Smoothing, size: int) -> Integers:
-        """The best features by the training rows of a fold, shape (size,)."""
+        """Return the best features by the training rows of a fold, shape (size,)."""
 
     def coarser(self, count: int) -> Refinable:
-        """The models of fewer folds."""
+        """Return the models of fewer folds."""
 
     def without(self, fold: int) -> Trials:
-        """The models of the same folds on the rows of all folds but one."""
+        """Return the models of the same folds on the rows of all folds but one."""
 
 
 def refine(
@@ -488,7 +488,7 @@ class _Correction:
         )
 
     def _chosen(self) -> tuple[tuple[float, float], dict[int, Floats], Floats | None]:
-        """The best share and ridge on as many folds as tell them apart.
+        """Return the best share and ridge on as many folds as tell them apart.
 
         Also what they add to the scores of the held-out rows of some folds, and the last correction.
         """
@@ -515,7 +515,7 @@ class _Correction:
         return (share, ridge), chosen, found
 
     def _view(self, fold: int | None) -> _View:
-        """What is corrected for a fold: the features that its training rows, or all rows, choose."""
+        """Return what is corrected for a fold: the features that its training rows, or all rows, choose."""
         size = len(self.decision.columns)
         if fold is None or size == self.X.shape[1]:
             return self._whole
@@ -534,7 +534,7 @@ class _Correction:
         return _View(decision.columns[kept], unit, ScaledRows.of(plane, unit))
 
     def _folds_of(self, n_rows: int) -> list[int]:
-        """The first folds that hold out so many rows together."""
+        """Return the first folds that hold out so many rows together."""
         held = np.cumsum([len(part) for part in self.held.values()])
         return list(self.held)[: int(np.searchsorted(held, n_rows)) + 1]
 
@@ -547,13 +547,13 @@ class _Correction:
         return np.asarray(bounded(held.evidence) @ self.evidence.weights) + self.bias
 
     def _base(self, share: float) -> Floats:
-        """What a correction counts from, besides its share of the evidence: the log prior, if it has none."""
+        """Return the offset of a correction besides its share of the evidence."""
         return np.zeros(len(self.bias)) if share else self.bias - self.evidence.bias
 
     def _fitted(
         self, held: HeldOut, fold: int | None, share: float, ridge: float, start: Floats | None
     ) -> Floats:
-        """The correction that some rows ask for, of the features of a fold."""
+        """Return the correction that some rows ask for, of the features of a fold."""
         offset = share * self._scores(held) if share else np.tile(self._base(share), (len(held), 1))
         rows = self._remembered(fold).rows.rows(held.rows)
         if start is not None and len(start) != rows.Z.shape[1]:
@@ -561,12 +561,12 @@ class _Correction:
         return correct(rows, held.codes, held.weights, offset, ridge, start)
 
     def _added(self, correction: Floats, share: float, fold: int) -> Floats:
-        """What a correction says of the held-out rows of a fold, shape (n, C)."""
+        """Return what a correction says of the held-out rows of a fold, shape (n, C)."""
         rows = self._remembered(fold).rows.rows(self.held[fold].rows)
         return rows.scores(correction) + self._base(share)
 
     def _remembered(self, fold: int | None) -> _View:
-        """The view of the fold that was looked at last is kept."""
+        """Return the view of the fold that was looked at last is kept."""
         if self._last.get(fold) is None:
             self._last.clear()
             self._last[fold] = self._view(fold)
@@ -577,21 +577,21 @@ class _Correction:
         return {}
 
     def _mixing(self, held: HeldOut, corrections: dict[int, Floats]) -> Floats:
-        """The scores of evidence and those of its correction, shape (n, C, 2)."""
+        """Return the scores of evidence and those of its correction, shape (n, C, 2)."""
         return np.stack([self._scores(held), np.concatenate(list(corrections.values()))], axis=2)
 
     def _mixed(self, tensor: Floats, held: HeldOut) -> SharedWeights:
-        """A weight for the evidence and one for its correction, and a bias for each class."""
+        """Return a weight for the evidence and one for its correction, and a bias for each class."""
         return _weighed(tensor, held.codes, held.weights, np.zeros(tensor.shape[1]))
 
 
 def _telling(held: HeldOut, telling: Booleans) -> HeldOut:
-    """The rows that weigh something, of classes that can be learnt."""
+    """Return the rows that weigh something, of classes that can be learnt."""
     return held.select(telling[held.codes] & (held.weights > 0))
 
 
 def _plane(decision: LinearDecision, X: Matrix, kept: Integers) -> tuple[Matrix, Floats]:
-    """The first statistic of some kept features, and the units in which a correction of each costs the same.
+    """Return the first statistic of some kept features, and the units of their corrections.
 
     Measurements count in deviations. Counts have one unit, and those that are rarely above 0 count more, as
     in tf-idf: by ``1 - log p``, with p the share of cells that are not 0. Rows have length 1 on average.

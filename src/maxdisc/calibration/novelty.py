@@ -49,7 +49,7 @@ class Novelty:
         return cls(weights, level, levels, *_table(found, row_weights))
 
     def p_values(self, familiarity: Floats) -> Floats:
-        """The p-values of rows, shape (n,): in (0, 1], never below the share of rows that are as strange."""
+        """Return p-values of rows, shape (n,), in (0, 1]."""
         reach = self.familiarity - SAME * (1 + np.abs(self.familiarity))
         at = np.searchsorted(reach, familiarity, side="right")
         return self.p_value[np.maximum(at - 1, 0)]
@@ -87,7 +87,7 @@ def _quantile(values: Floats, weights: Floats, share: float) -> float:
 
 
 def _table(found: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Some of the values, and the p-values of rows from each up to the next."""
+    """Return some of the values, and the p-values of rows from each up to the next."""
     values, which = np.unique(np.maximum(found, -FARTHEST), return_inverse=True)
     n, total = len(found), np.cumsum(np.bincount(which, weights))
     places = np.unique(np.round(np.geomspace(1, len(values), MOST_PLACES)).astype(np.intp)) - 1

@@ -32,7 +32,7 @@ _WIDE = 200
 
 
 def results() -> Console:
-    """Where people read results."""
+    """Return the console for results."""
     return _Results(width=None if sys.stdout.isatty() else _WIDE, highlight=False)
 
 
@@ -146,12 +146,12 @@ def size_of(n_bytes: int) -> str:
 
 
 def marked(value: float, digits: int = 2) -> Text:
-    """A signed number that can be told for or against without colours too."""
+    """Format a signed number so that its sign is readable without colours."""
     return Text(f"{value:+.{digits}f}", style="bold green" if value > 0 else "red" if value < 0 else "dim")
 
 
 def evidence_line(evidence: dict[str, Any], log_loss: float | None) -> str:
-    """How much the densities of features count: kind, weights of bands, corrections, held-out log-loss."""
+    """Describe the calibration: kind, weights of bands, corrections, held-out log-loss."""
     parts = [evidence["kind"]]
     if evidence["weights"]:
         parts.append("weights " + " ".join(f"{weight:.2f}" for weight in evidence["weights"][:12]))
@@ -163,7 +163,7 @@ def evidence_line(evidence: dict[str, Any], log_loss: float | None) -> str:
 
 
 def unlabelled_line(told: dict[str, Any]) -> str:
-    """What rows without a label came to."""
+    """Describe how rows without a label were used."""
     rows = f"{told['rows']:,} rows" if "rows" in told else "rows"
     if not told["weight"]:
         return f"{rows}, left alone: held-out rows are not told better with them"

@@ -126,7 +126,7 @@ def _judged(model: LoadedModel, dataset: Dataset, skip_unlabelled: bool, speech:
 
 
 def label_column(model: LoadedModel, dataset: Dataset) -> str:
-    """The column that holds the labels; raise ``BadInputError`` if it is not known or not there."""
+    """Return the column that holds the labels; raise ``BadInputError`` if it is not known or not there."""
     from maxdisc.files import nearest
 
     if model.label is None:

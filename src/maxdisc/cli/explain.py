@@ -125,7 +125,7 @@ def _one_row(
     layer: str | None,
     encoding: str,
 ) -> tuple[str, Any, dict[str, float]]:
-    """Where the row is from, what the model takes, and the probability of each class."""
+    """Return where the row is from, what the model takes, and the probability of each class."""
     import numpy as np
 
     if (document is None) == (data is None):
@@ -211,7 +211,7 @@ def _told_value(value: float | str) -> str:
 
 
 def _highlighted(model: LoadedModel, document: str, evidence: LogOdds) -> Text:
-    """The lines of a document in which something speaks, each word in the colour of its side."""
+    """Return the lines of a document in which something speaks, each word in the colour of its side."""
     import re
 
     from rich.text import Text

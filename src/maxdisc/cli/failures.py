@@ -117,7 +117,7 @@ def _end(error: BaseException) -> NoReturn:
 
 
 def _told(error: BaseException) -> str | None:
-    """The one line for a mistake that is not ours; None for a defect."""
+    """Return the one line for a mistake that is not ours; None for a defect."""
     if isinstance(error, ModuleNotFoundError) and error.name in ("pyarrow", "matplotlib"):
         return f"this needs {error.name}, which is not installed: pip install 'maxdisc[cli,plots]'"
     if isinstance(error, ImportError) and "pip install" in str(error):

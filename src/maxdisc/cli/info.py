@@ -50,7 +50,7 @@ def _show_info(facts: dict[str, Any]) -> None:
 
 
 def _learnt(steps: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """What kind of model it is, and how much it knows."""
+    """Return what kind of model it is, and how much it knows."""
     from maxdisc.inspection.safe_text import shortened
 
     last, is_text = steps[-1], steps[0]["kind"] == "vectorizer"
@@ -71,7 +71,7 @@ def _learnt(steps: list[dict[str, Any]]) -> list[tuple[str, str]]:
 
 
 def _families(step: dict[str, Any]) -> list[tuple[str, str]]:
-    """The family of the densities, or how many columns are of each."""
+    """Return the family of the densities, or how many columns are of each."""
     counts = step.get("families", {})
     if len(counts) == 1:
         return [("family", next(iter(counts)))]
@@ -80,7 +80,7 @@ def _families(step: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _weighed(step: dict[str, Any]) -> list[tuple[str, str]]:
-    """How much evidence counts, where it is weighed."""
+    """Return how much evidence counts, where it is weighed."""
     if step.get("evidence") is None:
         return []
     told = step["evidence"]
@@ -97,7 +97,7 @@ def _goes_on(step: dict[str, Any]) -> str:
 
 
 def _unusual(steps: list[dict[str, Any]]) -> dict[str, Any]:
-    """The parameters that are not the defaults."""
+    """Return the parameters that are not the defaults."""
     from maxdisc import DiscriminativeMaxEnt, MaxDiscClassifier
     from maxdisc.words.scaling import CountScaler
     from maxdisc.words.vectorizer import TermFrequencyVectorizer

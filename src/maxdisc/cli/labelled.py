@@ -36,14 +36,14 @@ class LabelledRows:
 
     @classmethod
     def joined(cls, parts: Sequence[LabelledRows]) -> LabelledRows:
-        """The rows of all parts, one after the other."""
+        """Return the rows of all parts, one after the other."""
         y: npt.NDArray[np.str_] = np.concatenate([part.y for part in parts])
         origin = [run for part in parts for run in part.origin]
         left_out = sum(part.left_out for part in parts)
         return cls(joined([part.X for part in parts]), y, origin, left_out, parts[0].unlabelled)
 
     def where(self, row: int) -> str:
-        """How a message calls a row."""
+        """Return the name of a row in messages."""
         for source, numbers in self.origin:
             if row < len(numbers):
                 return f"{source} row {numbers[row]}"
@@ -60,7 +60,7 @@ class LabelledRows:
 
 
 def naming_rows(message: str, where: Callable[[int], str]) -> str:
-    """A message that names rows as ``where`` calls them."""
+    """Return a message that names rows as ``where`` calls them."""
     return _ROW.sub(lambda found: where(int(found[1])), message)
 
 
@@ -106,7 +106,7 @@ def labelled_part(
     words: Collection[str] = (),
     truths: Collection[str] = (),
 ) -> LabelledRows:
-    """The rows of a batch that have a label; the others are counted."""
+    """Return the rows of a batch that have a label; the others are counted."""
     y, kept = unlabelled.sorted_out(batch)
     part = batch if kept.all() else batch.rows(kept)
     require_short(y[kept], unlabelled.column, part)
@@ -138,7 +138,7 @@ class Unlabelled:
         self.count, self.first = 0, ""
 
     def sorted_out(self, batch: Batch) -> tuple[npt.NDArray[np.object_], Booleans]:
-        """The labels of a batch, and which rows have one."""
+        """Return the labels of a batch, and which rows have one."""
         y = batch.labels(self.column)
         if self.stand_in is not None:
             y = np.array([self.stand_in if label is None else label for label in y], dtype=object)
@@ -173,7 +173,7 @@ class Unlabelled:
 
 
 def classes_among(rows: Described) -> set[str]:
-    """The labels, without what stands for none."""
+    """Return the labels, without what stands for none."""
     return set(rows.y.tolist()) - {getattr(rows, "unlabelled", None)}
 
 
@@ -185,4 +185,4 @@ class Described(Protocol):
         """Labels; each class is among them."""
 
     def __len__(self) -> int:
-        """How many rows there are."""
+        """Return how many rows there are."""

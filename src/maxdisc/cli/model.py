@@ -54,13 +54,13 @@ class LoadedModel(ModelInput):
         return cls(estimator, fitted, column, path, about, label or about.get("label"))
 
     def wanted(self, dataset: Dataset) -> list[str]:
-        """The columns that it needs of these rows; none where all are in a matrix."""
+        """Return the columns that it needs of these rows; none where all are in a matrix."""
         return self.columns if dataset.matrix_names is None or self.text is not None else []
 
     def dataset(
         self, data: list[str], format: str | None, encoding: str, layer: str | None = None
     ) -> Dataset:
-        """The rows to use it on, refused at once if they lack what it needs."""
+        """Return the rows to use it on, refused at once if they lack what it needs."""
         names = {"text_column": self.text, "label_column": self.label}
         dataset = Dataset(data, format=format, encoding=encoding, layer=layer, **names)
         if layer is None and dataset.is_h5ad:
@@ -108,7 +108,7 @@ class LoadedModel(ModelInput):
             raise BadInputError(f"{self.path} has no class {label!r}{nearest(label, self.classes)}")
 
     def require_novelty(self, label: str) -> float:
-        """The least p-value a row can have; raise ``BadInputError`` without any, or for a class so called."""
+        """Return the smallest possible p-value; raise ``BadInputError`` if there are none."""
         if label in self.classes:
             raise BadInputError(
                 f"{label!r} is a class of {self.path}: say what unknown rows are called with --unknown-label."
@@ -122,7 +122,7 @@ class LoadedModel(ModelInput):
         return float(learnt.p_value[0])
 
     def matched(self, names: list[str]) -> MatchedColumns:
-        """Where its features are among the columns of a matrix."""
+        """Return where its features are among the columns of a matrix."""
         if not self._matched or self._matched[0][0] is not names:
             try:
                 self._matched[:] = [(names, super().matched(names))]
@@ -131,7 +131,7 @@ class LoadedModel(ModelInput):
         return self._matched[0][1]
 
     def predicted(self, batch: Batch) -> Predictions:
-        """What the model says of each row."""
+        """Return the prediction of the model for each row."""
         raw = self.raw(batch)
         with located_in(batch):
             return self.said(raw)

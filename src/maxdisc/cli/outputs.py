@@ -37,7 +37,7 @@ def require_writable(
 
 
 def written_since(output: Path, checkpoint: Path | None) -> bool:
-    """Whether a file is newer than the beginning of a checkpoint: what its run wrote before it was killed."""
+    """Return whether a file is newer than the beginning of a checkpoint."""
     begun = (
         [] if checkpoint is None else [path.stat().st_mtime for path in checkpoint.glob("step-*.checkpoint")]
     )
@@ -45,7 +45,7 @@ def written_since(output: Path, checkpoint: Path | None) -> bool:
 
 
 def _is_read(output: Path, data: Sequence[str], format: str | None, files: Sequence[Path]) -> bool:
-    """Whether a file that exists is among those that are read."""
+    """Return whether a file that exists is among those that are read."""
     from maxdisc.files.places import SourceError, find_places
 
     if any(path.exists() and output.samefile(path) for path in files):
@@ -83,5 +83,5 @@ def opened_output(output: Path | None) -> Iterator[BinaryIO]:
 
 
 def path_of(output: Path | None) -> Path | None:
-    """The file that is meant; None for ``-``, standard output."""
+    """Return the file that is meant; None for ``-``, standard output."""
     return None if output is None or str(output) == "-" else output

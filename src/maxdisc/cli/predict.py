@@ -158,7 +158,7 @@ class _Doubt:
         self.threshold, self.label, self.found = threshold, label, 0
 
     def labels(self, labels: list[str], p_values: list[float]) -> list[str]:
-        """The labels, but for rows that are unknown."""
+        """Return the labels, but for rows that are unknown."""
         strange = [p <= self.threshold for p in p_values]
         self.found += sum(strange)
         return [self.label if is_strange else one for one, is_strange in zip(labels, strange, strict=True)]
@@ -191,7 +191,7 @@ class _Columns:
         self.types = [kind for _, kind in [*given, *predicted]]
 
     def of(self, batch: Batch, said: Predictions) -> list[Any]:
-        """The cells of a batch, column by column."""
+        """Return the cells of a batch, column by column."""
         import numpy as np
 
         columns: list[Any] = [batch.strings(name) for name in self.kept]
@@ -220,7 +220,7 @@ class _Columns:
 
 
 def _free_names(kept: list[str], taken: set[str]) -> list[str]:
-    """What columns are called beside those of the predictions."""
+    """Return what columns are called beside those of the predictions."""
     out = []
     for name in kept:
         free = name

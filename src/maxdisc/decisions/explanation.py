@@ -63,7 +63,7 @@ class Explanation:
         return cls(decision.scores(X), decision.log_prior, decision.contributions(X), names, classes)
 
     def top(self, row: int, n: int = 5) -> list[tuple[str, float]]:
-        """The features that spoke loudest for the predicted class against the runner-up.
+        """Return the features that spoke loudest for the predicted class against the runner-up.
 
         Parameters
         ----------

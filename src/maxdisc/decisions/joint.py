@@ -140,7 +140,7 @@ class LogTransform:
         return np.copysign(np.log1p(np.abs(values) / self.unit), values)
 
     def inverse(self, values: Floats) -> Floats:
-        """The x of transformed values."""
+        """Return the x of transformed values."""
         return np.copysign(self.unit * np.expm1(np.abs(values)), values)
 
     def log_slope(self, X: Floats) -> Floats:
@@ -148,7 +148,7 @@ class LogTransform:
         return -np.log(self.unit + np.abs(X))
 
     def select(self, columns: Integers | Booleans) -> LogTransform:
-        """The transform of some of the features."""
+        """Return the transform of some of the features."""
         return LogTransform(self.unit[columns])
 
 
@@ -201,16 +201,16 @@ class JointDecision:
         return 0.5 * (telling * np.log(self.tail) + np.log1p(-self.lengths).sum(axis=1))
 
     def _times(self, z: Floats, group: int) -> Floats:
-        """Rows (n, K) times a precision."""
+        """Return rows (n, K) times a precision."""
         factor = self.factor[group]
         return self.tail[group] * (z - (z @ factor.T) @ factor)
 
     def apart(self, sparse: bool) -> Booleans:  # noqa: ARG002  # dense or not, all are looked at together
-        """The features that cannot be scored cell by cell: all, since they are weighed together."""
+        """Return the features that cannot be scored cell by cell: all, since they are weighed together."""
         return np.ones(len(self.columns), dtype=np.bool_)
 
     def between(self, pair: Integers) -> JointDecision:
-        """The decision among some of the classes."""
+        """Return the decision among some of the classes."""
         groups = np.zeros(1, dtype=np.intp) if self.shared else pair
         return replace(
             self,
@@ -221,11 +221,11 @@ class JointDecision:
         )
 
     def first(self, size: int) -> JointDecision:
-        """The decision that keeps only the ``size`` best of these features."""
+        """Return the decision that keeps only the ``size`` best of these features."""
         return self.marginal(np.arange(min(size, len(self.columns))))
 
     def marginal(self, kept: Integers) -> JointDecision:
-        """The decision by some of the features: the others are integrated out."""
+        """Return the decision by some of the features: the others are integrated out."""
         loadings = (self.factor / np.sqrt(1 - self.lengths)[:, :, None])[:, :, kept]
         spread, directions = np.linalg.eigh(loadings @ np.swapaxes(loadings, 1, 2))
         length = np.maximum(spread, 0.0)
@@ -250,7 +250,7 @@ class JointDecision:
         )
 
     def log_base(self, X: Matrix) -> Floats:
-        """What all classes share of the log density of each row, shape (N,)."""
+        """Return what all classes share of the log density of each row, shape (N,)."""
         out = []
         for z, values in self._blocks(X):
             base = self._by_pattern(z, lambda part, some: part._common(some)[:, None], 1)[:, 0]
@@ -262,7 +262,7 @@ class JointDecision:
         return np.concatenate(out)
 
     def contributions(self, X: Matrix) -> Floats:
-        """What each kept feature adds to each class's score, shape (N, C, K).
+        """Return what each kept feature adds to each class's score, shape (N, C, K).
 
         Shared covariance: its weight times how far it lies beyond half-way to the class mean. Otherwise: its
         share of the quadratic form, and an even share of the log determinant. The share of the form also
@@ -333,7 +333,7 @@ class JointDecision:
         return out if self.shared else out + self.constant
 
     def _common(self, z: Floats) -> Floats:
-        """What all classes share of the log density of z, shape (n,)."""
+        """Return what all classes share of the log density of z, shape (n,)."""
         base = np.full(len(z), -0.5 * np.log(2 * np.pi) * np.count_nonzero(self.rate))
         if self.shared:
             base += self.constant[0]
@@ -387,7 +387,7 @@ class JointSample:
         prior: Floats | None = None,
         unit: Floats | None = None,
     ) -> JointSample:
-        """From rows (N, D) in memory, their classes and weights; a missing cell counts as its class's mean.
+        """Build from rows (N, D) in memory; a missing cell counts as the mean of its class.
 
         ``moments`` are those of the same rows, and ``X`` is transformed already where there is a ``unit``.
         """
@@ -413,7 +413,7 @@ class JointSample:
         prior: Floats | None = None,
         unit: Floats | None = None,
     ) -> JointSample:
-        """From the products of just these columns (in this order): for more rows than features."""
+        """Build from the products of just these columns (in this order): for more rows than features."""
         blank = cls._blank(moments, columns, prior, unit)
         weight = products.weight if products.per_class else products.weight.sum(keepdims=True)
         scatter = products.within() * blank.rate[:, None] * blank.rate
@@ -455,7 +455,7 @@ class JointSample:
         return self._spectra[size]
 
     def decision(self, size: int, shrinkage: Shrinkage) -> JointDecision:
-        """The decision by the first features, its covariances shrunk."""
+        """Return the decision by the first features, its covariances shrunk."""
         spectra = self._spectrum(size)
         shares, lengths = self._shrunk(size, shrinkage)
         rank = max([1, *(len(length) for length in lengths)])
@@ -497,14 +497,14 @@ class JointSample:
             yield self.log_prior + 0.5 * (volume - (gaps - inside) / shares)
 
     def weights(self, size: int, shrinkage: Shrinkage) -> Floats:
-        """What z is multiplied with by the decision of a shared covariance, shape (C, size)."""
+        """Return what z is multiplied with by the decision of a shared covariance, shape (C, size)."""
         (spectrum,), center = self._spectrum(size), self.center[:, :size]
         shares, (length,) = self._shrunk(size, shrinkage)
         along = center @ spectrum.directions.T
         return (center - (along * length) @ spectrum.directions) / shares[0]
 
     def _shrunk(self, size: int, shrinkage: Shrinkage) -> tuple[Floats, list[Floats]]:
-        """The share of each group, and the squared lengths of the rows of its decision's factor."""
+        """Return the share of each group, and the squared lengths of the rows of its decision's factor."""
         spectra = self._spectrum(size)
         shares = np.array([self._share(g, s, size, shrinkage) for g, s in enumerate(spectra)])
         whole = [(1 - share) * s.variances for s, share in zip(spectra, shares, strict=True)]
@@ -539,7 +539,7 @@ class JointSample:
 
 
 def weighing_one(moments: ClassMoments) -> ClassMoments:
-    """The same moments, scaled to weigh about 1, so that ``POOLED`` pseudo-rows outweigh them.
+    """Return the same moments, scaled to weigh about 1, so that ``POOLED`` pseudo-rows outweigh them.
 
     By a power of two, which changes no digit.
     """
@@ -548,7 +548,7 @@ def weighing_one(moments: ClassMoments) -> ClassMoments:
 
 
 def _near(terms: Floats) -> bool:
-    """Whether terms are so small that the difference of two of them keeps its digits."""
+    """Return whether terms are so small that the difference of two of them keeps its digits."""
     return bool((terms <= FAR).all())
 
 
@@ -588,14 +588,14 @@ class _Spectrum:
 
 
 def _oas(variances: Floats, size: int, n: float) -> float:
-    """The oracle approximating shrinkage of Chen, Wiesel, Eldar and Hero (2010)."""
+    """Return the oracle approximating shrinkage of Chen, Wiesel, Eldar and Hero (2010)."""
     level, square = variances.sum() / size, (variances**2).sum() / size**2
     below = (n + 1) * (square - level**2 / size)
     return 1.0 if below <= 0 else float(min((square + level**2) / below, 1.0))
 
 
 def _ledoit_wolf(variances: Floats, norms: Floats, row_shares: Floats, size: int, n: float) -> float:
-    """The shrinkage of Ledoit and Wolf (2004), from variances and the squared lengths of the factor's rows.
+    """Return the shrinkage of Ledoit and Wolf (2004).
 
     A row of share q has the squared length q times that of its residual, whose fourth power is averaged.
     """
@@ -617,7 +617,7 @@ class JointTrial:
     def swept(
         self, X: Matrix, labels: npt.NDArray[Any], weights: Floats, sizes: Integers, rows: Integers
     ) -> Sweep:
-        """What each shrinkage gets right with the first so many features.
+        """Return what each shrinkage gets right with each number of first features.
 
         Counts have the shape (shrinkages, sizes), losses (trusts, shrinkages, sizes). A missing cell counts
         as the mean over all classes here.

@@ -24,14 +24,14 @@ class LinearForm:
     unit: Floats | None = None  # (K,)
 
     def standardised(self, X: Matrix) -> Floats:
-        """Rows of X as z, shape (n, K); NaN for a missing cell."""
+        """Return rows of X as z, shape (n, K); NaN for a missing cell."""
         values = cells(X, self.columns)
         if self.unit is not None:
             values = LogTransform(self.unit)(values)
         return (values - self.origin) * self.rate
 
     def between(self, pair: Integers) -> LinearForm:
-        """The form of some of the classes."""
+        """Return the form of some of the classes."""
         return replace(self, weights=self.weights[pair], baseline=self.baseline[pair])
 
 
@@ -52,7 +52,7 @@ class AveragedDecision:
     log_shares: Floats | None = None  # (C,)
 
     def under(self, prior: Floats) -> AveragedDecision:
-        """The decision of classes with other probabilities beforehand, shape (C,), all else the same."""
+        """Return the same decision under another class prior, shape (C,)."""
         with np.errstate(divide="ignore"):
             density = replace(self.density, log_prior=np.log(prior))
         return replace(self, density=density, log_shares=finite(self.log_prior))
@@ -87,15 +87,15 @@ class AveragedDecision:
         return {int(column): k for k, column in enumerate(self.columns)}
 
     def _at(self, columns: Integers) -> Integers:
-        """Where some columns are among all."""
+        """Return where some columns are among all."""
         return np.array([self._places[int(column)] for column in columns], dtype=np.intp)
 
     def apart(self, sparse: bool) -> Booleans:  # noqa: ARG002  # dense or not, all are looked at together
-        """The features that cannot be scored cell by cell: all, since they are weighed together."""
+        """Return the features that cannot be scored cell by cell: all, since they are weighed together."""
         return np.ones(len(self.columns), dtype=np.bool_)
 
     def between(self, pair: Integers) -> AveragedDecision:
-        """The decision among some of the classes."""
+        """Return the decision among some of the classes."""
         forms = tuple(form.between(pair) for form in self.forms)
         shares = None if self.log_shares is None else self.log_shares[pair]
         return replace(self, forms=forms, density=self.density.between(pair), log_shares=shares)
@@ -117,7 +117,7 @@ class AveragedDecision:
         return out
 
     def contributions(self, X: Matrix) -> Floats:
-        """What each kept feature adds to each class's score, shape (N, C, K); 0 for a missing cell."""
+        """Return what each kept feature adds to each class's score, shape (N, C, K); 0 for a missing cell."""
         out = np.zeros((X.shape[0], self.n_classes, len(self.columns)))
         places = [self._at(form.columns) for form in self.forms]
         for rows, some, zs, whole in self._blocks(X):
@@ -136,7 +136,7 @@ class AveragedDecision:
         return out
 
     def _blocks(self, X: Matrix) -> Iterator[tuple[slice, Matrix, list[Floats], Booleans]]:
-        """Some rows at a time: which, themselves, their z for each form, and which of them have all cells."""
+        """Yield blocks of rows with their z for each form, and which rows are complete."""
         for rows in blocks(X.shape[0], max(len(self.columns), 1)):
             some = X[rows]
             zs = [form.standardised(some) for form in self.forms]
@@ -173,6 +173,6 @@ def finite(log_prior: Floats) -> Floats:
 
 
 def cells(X: Matrix, columns: Integers) -> Floats:
-    """Some columns as dense numbers, shape (n, K)."""
+    """Return some columns as dense numbers, shape (n, K)."""
     values = X[:, columns]
     return np.asarray(values.toarray() if is_sparse(values) else values, dtype=np.float64)

@@ -95,7 +95,7 @@ class LinearDecision:
         columns: Integers,
         prior: Floats | None = None,
     ) -> LinearDecision:
-        """The decision among densities estimated from moments, for the columns given."""
+        """Return the decision among densities estimated from moments, for the columns given."""
         decision = cls._blank(family, moments, np.asarray(columns), prior)
         for block, densities in density_blocks(family, moments, smoothing, prior, columns):
             decision._fill(block, densities)
@@ -147,7 +147,7 @@ class LinearDecision:
         return np.asarray(self.weights.any(axis=(0, 1)) | self.baseline.any(axis=0))
 
     def first(self, size: int) -> LinearDecision:
-        """The decision that keeps only the ``size`` best of these features."""
+        """Return the decision that keeps only the ``size`` best of these features."""
         if size >= len(self.columns):
             return self
         return replace(
@@ -171,7 +171,7 @@ class LinearDecision:
         return replace(self, weights=weights, baseline=baseline, log_prior=log_prior, strength=strength)
 
     def between(self, pair: Integers) -> LinearDecision:
-        """The decision among some of the classes."""
+        """Return the decision among some of the classes."""
         return replace(
             self,
             weights=self.weights[:, pair],
@@ -190,7 +190,7 @@ class LinearDecision:
         return np.asarray(reach)
 
     def apart(self, sparse: bool) -> Booleans:
-        """The features that are not scored by the matrix product over all others, shape (K,).
+        """Return the features that are not scored by the matrix product over all others, shape (K,).
 
         Dense: those in which a class lies so far from the origin that linear terms cancel. Sparse: those with
         an origin, which have hardly any zeros, and the farthest.
@@ -211,7 +211,7 @@ class LinearDecision:
         return out
 
     def _worth_compiling(self, X: Matrix) -> bool:
-        """Whether compiled code knows the statistics and the numbers, and there are cells to load it for."""
+        """Return whether compiled code supports this decision and there are enough cells."""
         known = type(self.family) in (Poisson, Exponential, Geometric, Bernoulli, Gaussian)
         known &= X.dtype.kind in "fiub" and X.dtype.itemsize <= 8
         return known and is_compiled(X.nnz, MANY_STORED)
@@ -233,7 +233,7 @@ class LinearDecision:
         return np.asarray(self.baseline.sum(axis=1))
 
     def _scores_of_little(self, X: Matrix) -> Floats:
-        """What :meth:`scores` does for sparse rows that store far fewer cells than there are features."""
+        """Return the scores of sparse rows with far fewer stored cells than features."""
         known, order = self._in_order
         at = np.minimum(np.searchsorted(known, X.indices), len(known) - 1)
         values = np.where(known[at] == X.indices, X.data, 0.0)[None, :]
@@ -242,7 +242,7 @@ class LinearDecision:
         return self.log_prior + (row_totals(X, terms).T - self._whole_baseline)
 
     def _is_swept_by_kernel(self, X: Matrix) -> bool:
-        """Whether the compiled sweep can have these rows, and they are many."""
+        """Return whether the compiled sweep can have these rows, and they are many."""
         single = type(self.family) in (Poisson, Exponential, Geometric, Bernoulli)
         return single and self._worth_compiling(X) and not self.apart(sparse=True).any()
 
@@ -265,7 +265,7 @@ class LinearDecision:
         return table
 
     def _compiled_scores(self, X: Matrix) -> Floats:
-        """What :meth:`scores` does for sparse rows, compiled, in threads over ranges of rows."""
+        """Return what :meth:`scores` does for sparse rows, compiled, in threads over ranges of rows."""
         from maxdisc.decisions.compiled_scores import score_rows
 
         apart = self.apart(sparse=True)
@@ -303,7 +303,7 @@ class LinearDecision:
     def swept(
         self, X: Matrix, labels: npt.NDArray[Any], weights: Floats, sizes: Integers, rows: Integers
     ) -> Sweep:
-        """What the best 1, 2, ... features get right among some rows: see :func:`sweep`."""
+        """Return what the best 1, 2, ... features get right among some rows: see :func:`sweep`."""
         return sweep(self, X, labels, weights, sizes, rows)
 
     def by_bands(self, X: Matrix, edges: Integers) -> Floats:
@@ -316,7 +316,7 @@ class LinearDecision:
         return out
 
     def _by_piece(self, kept: Matrix, edges: Integers) -> Iterator[Floats]:
-        """The evidence (n, C) of the features from each edge to the next; ``kept`` holds them all."""
+        """Yield the evidence (n, C) of the features from each edge to the next; ``kept`` holds them all."""
         apart = self.apart(is_sparse(kept))
         planes, missing = self._planes_of(kept, slice(None))
         for start, end in pairwise([0, *edges.tolist()]):
@@ -328,7 +328,7 @@ class LinearDecision:
                 yield self._product(some, None if missing is None else missing[:, part], part)
 
     def contributions(self, X: Matrix) -> Floats:
-        """What each kept feature adds to each class's score, shape (N, C, K)."""
+        """Return what each kept feature adds to each class's score, shape (N, C, K)."""
         values = X[:, self.columns]
         values = np.asarray(values.toarray() if is_sparse(values) else values, dtype=np.float64)
         missing = np.isnan(values)
@@ -472,7 +472,7 @@ def scored_decision(
 
 
 def worth_compiling(family: Family, n_classes: int, n_features: int) -> bool:
-    """Whether there are kernels for this family, and enough cells to load them for."""
+    """Return whether there are kernels for this family, and enough cells to load them for."""
     known = type(family) in (Poisson, Exponential, Geometric, Bernoulli)
     return known and is_compiled(n_classes * n_features, MANY_CELLS)
 
@@ -485,7 +485,7 @@ def _ranked_by_kernel(
     size: int | None,
     reorder: Reorder | None,
 ) -> tuple[FeatureRanking, LinearDecision]:
-    """What :func:`ranked_decision` does in blocks, by compiled code over ranges of features.
+    """Return what :func:`ranked_decision` does in blocks, by compiled code over ranges of features.
 
     Parameters are computed twice, for the scores and for the features kept: that takes less time, and memory,
     than to keep all of them and put them in order.
@@ -547,7 +547,7 @@ def unknown_decision(
 
 
 def unknown_beside(decision: LinearDecision, moments: ClassMoments, smoothing: Smoothing) -> LinearDecision:
-    """What :func:`unknown_decision` has for the features of a decision that was made from the same moments.
+    """Return :func:`unknown_decision` for the features of a decision from the same moments.
 
     Features that say nothing there say nothing here.
     """
@@ -560,7 +560,7 @@ def unknown_beside(decision: LinearDecision, moments: ClassMoments, smoothing: S
 
 
 def _are_many_gaussians(family: Family, moments: ClassMoments) -> bool:
-    """Whether these are moments of Gaussians about their means, enough to compile their scores."""
+    """Return whether these are moments of Gaussians about their means, enough to compile their scores."""
     centred = type(family) is Gaussian and moments.origin is not None and moments.nonzero is None
     return centred and is_compiled(moments.sums[0].size, MANY_CELLS)
 

@@ -37,7 +37,7 @@ class BlockDecision:
         return replace(self, decision=self.decision.first(n_cells), places=self.places[:n_cells])
 
     def scores(self, X: Any) -> Floats:
-        """What the block adds to each class's score, shape (N, C)."""
+        """Return what the block adds to each class's score, shape (N, C)."""
         decision = self.decision
         if not self.has_levels:
             return decision.scores(X)
@@ -47,7 +47,7 @@ class BlockDecision:
         return np.asarray(X @ weights)
 
     def contributions(self, X: Any) -> tuple[Floats, Integers]:
-        """What each of some cells adds to each class's score, (n, C, k), and where among the kept columns."""
+        """Return what each cell adds to each class's score, (n, C, k), and its kept column."""
         decision = self.decision
         if not self.has_levels:
             return decision.contributions(X), self.places
@@ -73,7 +73,7 @@ class MixedDecision:
         return len(self.log_prior)
 
     def first(self, size: int) -> MixedDecision:
-        """The decision that keeps only the ``size`` best of these columns."""
+        """Return the decision that keeps only the ``size`` best of these columns."""
         if size >= len(self.columns):
             return self
         return replace(self, columns=self.columns[:size], parts=[part.first(size) for part in self.parts])
@@ -89,7 +89,7 @@ class MixedDecision:
         return replace(self, parts=parts, log_prior=self.log_prior + bias)
 
     def between(self, pair: Integers) -> MixedDecision:
-        """The decision among some of the classes."""
+        """Return the decision among some of the classes."""
         parts = [replace(part, decision=part.decision.between(pair)) for part in self.parts]
         return replace(self, parts=parts, log_prior=self.log_prior[pair])
 
@@ -106,7 +106,7 @@ class MixedDecision:
         return np.sum([p.decision.log_base(c) for p, c in zip(self.parts, X.parts, strict=True)], axis=0)
 
     def by_bands(self, X: Table, edges: Integers) -> Floats:
-        """The evidence of each band of columns, without the prior, shape (N, C, G)."""
+        """Return the evidence of each band of columns, without the prior, shape (N, C, G)."""
         out = np.zeros((X.shape[0], self.n_classes, len(edges)))
         for part, cells in zip(self.parts, X.parts, strict=True):
             if len(part.places):
@@ -114,7 +114,7 @@ class MixedDecision:
         return out
 
     def contributions(self, X: Table) -> Floats:
-        """What each kept column adds to each class's score, shape (N, C, K)."""
+        """Return what each kept column adds to each class's score, shape (N, C, K)."""
         out = np.zeros((X.shape[0], self.n_classes, len(self.columns)))
         for part, cells in zip(self.parts, X.parts, strict=True):
             # A column has one place in a block.

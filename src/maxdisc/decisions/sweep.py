@@ -39,7 +39,7 @@ class Sweep:
 
     @classmethod
     def zero(cls, n_sizes: int) -> Sweep:
-        """The counts of no rows."""
+        """Return the counts of no rows."""
         return cls(np.zeros(n_sizes), np.zeros(n_sizes), 0.0, 0.0)
 
 
@@ -60,7 +60,7 @@ class Sweepable(Protocol[_Counted]):
     def swept(
         self, X: Matrix, labels: npt.NDArray[Any], weights: Floats, sizes: Integers, rows: Integers
     ) -> _Counted:
-        """What is counted of some rows (there may be none) with the best 1, 2, ... features."""
+        """Return what is counted of some rows (there may be none) with the best 1, 2, ... features."""
 
 
 def counted(
@@ -125,7 +125,7 @@ class Bucketed:
 
 
 def ranges_of_cells(X: Matrix, rows: Integers) -> list[Integers]:
-    """Some rows of a CSR matrix, in order, a part at a time, each with about as many stored cells.
+    """Return some rows of a CSR matrix, in order, a part at a time, each with about as many stored cells.
 
     The parts depend on the rows alone: whatever is added up over them does not depend on threads.
     """
@@ -136,7 +136,7 @@ def ranges_of_cells(X: Matrix, rows: Integers) -> list[Integers]:
 def sweep_tasks(
     X: Matrix, labels: Integers, weights: Floats, rows: Integers, model: Bucketed
 ) -> list[Callable[[], Sweep]]:
-    """The compiled sweep over some rows of a CSR matrix in parts, for threads: add up what they return."""
+    """Return tasks of the compiled sweep over rows of a CSR matrix; their results add."""
     from maxdisc.decisions.compiled_sweep import sweep_rows
 
     tables = model.tables

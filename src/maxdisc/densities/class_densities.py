@@ -121,7 +121,7 @@ class Weighed(Protocol):
 
 
 def class_prior(moments: Weighed, prior: Floats | None = None) -> Floats:
-    """The prior given, or the classes' shares of the weight; shape (C,)."""
+    """Return the prior given, or the classes' shares of the weight; shape (C,)."""
     if prior is not None:
         return np.asarray(prior, dtype=np.float64)
     total = moments.weight.sum()

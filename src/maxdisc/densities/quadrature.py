@@ -117,7 +117,7 @@ def _lattice_panels(low: Floats, high: Floats, center: Floats, longest: Floats, 
 
 
 def _allowed(features: Integers, start: Floats, stop: Floats, center: Floats, longest: Floats) -> Floats:
-    """How long each panel may be, shape (n,): the class that is strictest decides."""
+    """Return how long each panel may be, shape (n,): the class that is strictest decides."""
     center = center[:, features]
     gap = np.maximum(np.maximum(start - center, center - stop), 0.0)
     return np.asarray((longest[:, features] + GROWTH * gap).min(axis=0))

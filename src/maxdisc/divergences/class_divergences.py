@@ -61,7 +61,7 @@ def js_gm(densities: ClassDensities) -> Floats:
 
 
 def jeffreys(densities: ClassDensities) -> Floats:
-    """One class against the rest: J(class || all the others together), averaged by the prior.
+    """Return one class against the rest: J(class || all the others together), averaged by the prior.
 
     Parameters
     ----------
@@ -368,7 +368,7 @@ def require_finite(scores: Floats) -> None:
 
 
 def checked_scores(divergence: Divergence, densities: ClassDensities) -> Floats:
-    """What a divergence says of (a block of) features, shape (D,); raise ``ValueError`` if it is no score."""
+    """Return the scores (D,) of a divergence; raise ``ValueError`` if they are invalid."""
     scores = np.asarray(divergence(densities), dtype=np.float64)
     wanted = densities.coverage.shape
     finite = bool(np.isfinite(scores).all())

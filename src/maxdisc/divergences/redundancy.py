@@ -34,7 +34,7 @@ class Overlap:
 
     @classmethod
     def of(cls, products: ClassProducts) -> Overlap:
-        """Of the features whose products these are; one that does not vary shares nothing."""
+        """Build from the features whose products these are; one that does not vary shares nothing."""
         total = float(products.weight.sum())
         # A class in which no cell of a feature was seen has the mean of the others.
         seen = np.where(np.isnan(products.origin), 0.0, products.weight[:, None])
@@ -51,7 +51,7 @@ class Overlap:
 
     @classmethod
     def none(cls) -> Overlap:
-        """Of no features."""
+        """Build from no features."""
         return cls(np.zeros((0, 0)), np.zeros((0, 0)))
 
     def select(self, places: Integers) -> Overlap:

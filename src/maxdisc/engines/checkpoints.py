@@ -106,7 +106,7 @@ class Journal:
         self._kinds[kind.__name__] = kind
 
     def added(self, parts: Parts) -> list[Any]:
-        """The sum of all parts, from where it was left.
+        """Return the sum of all parts, from where it was left.
 
         Parameters
         ----------
@@ -185,7 +185,7 @@ class Journal:
             ) from None
 
     def _read(self) -> tuple[list[Any], int, bool]:
-        """What is there of this sum: the sum, of how many batches, and whether these are all."""
+        """Return what is there of this sum: the sum, of how many batches, and whether these are all."""
         if self.folder is None or not self._path().exists():
             return [], 0, False
         path = self._path()
@@ -205,7 +205,7 @@ class Journal:
         return total, done, finished
 
     def _document(self, path: Path) -> tuple[Container, dict[str, Any]]:
-        """A file of the folder, refused unless it is of the same data and settings."""
+        """Return a file of the folder, refused unless it is of the same data and settings."""
         try:
             container = Container.open(path)
         except ModelFileError as error:
@@ -226,12 +226,12 @@ class Journal:
     # ------------------------------------------------------------------ values
 
     def _settled(self, value: Any) -> Any:
-        """The value as it would come back from a file, so that it does not matter whether it did."""
+        """Return the value as it would come back from a file, so that it does not matter whether it did."""
         tensors: dict[str, npt.NDArray[Any]] = {}
         return self._decoded(self._encoded(value, tensors), tensors)
 
     def _encoded(self, value: Any, tensors: dict[str, npt.NDArray[Any]]) -> Any:
-        """A value as JSON beside arrays; everything but plain values is a list that begins with its kind."""
+        """Encode a value as JSON and arrays; a value that is not plain becomes a list with its kind."""
 
         def kept(array: npt.NDArray[Any]) -> list[Any]:
             name = f"t{len(tensors)}"
@@ -261,7 +261,7 @@ class Journal:
         return [name, *(self._encoded(getattr(value, f.name), tensors) for f in fields(value))]
 
     def _decoded(self, node: Any, tensors: Container | Mapping[str, npt.NDArray[Any]]) -> Any:
-        """The value that :meth:`_encoded` wrote."""
+        """Return the value that :meth:`_encoded` wrote."""
 
         def array(named: list[Any]) -> npt.NDArray[Any]:
             name, *shape = named
@@ -291,7 +291,7 @@ class Journal:
 
 
 def _plus(total: list[Any], part: list[Any]) -> list[Any]:
-    """The sum of both, entry by entry, so that no more than one entry is held three times."""
+    """Return the sum of both, entry by entry, so that no more than one entry is held three times."""
     if not total or not part:
         return total or part
     if len(total) != len(part):

@@ -79,7 +79,7 @@ class Seen:
 
     @classmethod
     def at(cls, batch: LabelledBatch) -> Seen:
-        """One batch."""
+        """Return one batch."""
         X, labels = batch.X, np.unique(batch.y).tolist()
         if is_frame(X):
             return cls(labels, X.shape[0], batch.left_out, X.shape[1], False, 0.0)
@@ -158,7 +158,7 @@ class LabelledStream:
         self._schema: Schema | None = None
 
     def look(self) -> Seen:
-        """The first pass: labels, and the words of documents, or what columns of frames hold."""
+        """Return the first pass: labels, and the words of documents, or what columns of frames hold."""
         if self._seen is None:
             seen, *others = self.journal.added(self._looks)
             if self.vectorizer is not None:
@@ -216,7 +216,7 @@ class LabelledStream:
             yield Labelled(batch[0], np.asarray(batch[1])) if isinstance(batch, tuple) else batch
 
     def _looks(self, done: int) -> Generator[tuple[int, list[Any]], None, None]:
-        """What the first pass adds up, some batches at a time."""
+        """Yield what the first pass adds up, some batches at a time."""
         batches = self._labelled(done)
         for first in batches:
             segment = _Segment(chain([first], islice(batches, batch_size(SEGMENT) - 1)))
@@ -276,7 +276,7 @@ class _Segment:
             yield batch
 
     def looked(self) -> tuple[int, list[Seen], list[TableTotals]]:
-        """How many batches there are, and what was seen of them all."""
+        """Return how many batches there are, and what was seen of them all."""
         for _ in self._passing():
             pass
         return self._count, self._seen, self._totals

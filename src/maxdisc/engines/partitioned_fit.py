@@ -53,7 +53,7 @@ class Labelled:
             raise ValueError(self.told(str(error))) from None
 
     def labels(self) -> npt.NDArray[Any]:
-        """The labels, as ``fit`` would see them, shape (n,)."""
+        """Return the labels, as ``fit`` would see them, shape (n,)."""
         for name, part in (("y", self.y), ("sample_weight", self.weights)):
             if part is not None and _length(part) != len(self):
                 raise ValueError(f"{len(self)} rows of X, but {_length(part)} in {name}.")
@@ -62,7 +62,7 @@ class Labelled:
         return np.asarray(column_or_1d(y))
 
     def kept(self) -> npt.NDArray[np.bool_]:
-        """Which rows weigh something, shape (n,)."""
+        """Return which rows weigh something, shape (n,)."""
         if self.weights is None:
             return np.ones(len(self), dtype=np.bool_)
         return np.asarray(self.weights, dtype=np.float64) != 0
@@ -112,7 +112,7 @@ def fit_labelled(
 
 
 def taken_apart(estimator: Any) -> tuple[TermFrequencyVectorizer | None, Any]:
-    """What counts the words, if anything, and the classifier; raise ``ValueError`` for other estimators."""
+    """Return the vectorizer, if any, and the classifier; raise ``ValueError`` for others."""
     if isinstance(estimator, MaxDiscClassifier):
         return None, estimator
     steps = [step for _, step in estimator.steps] if isinstance(estimator, Pipeline) else [estimator]
@@ -155,7 +155,7 @@ class _Found:
 def _looked_up(
     part: Labelled, vectorizer: TermFrequencyVectorizer | None, columns: bool = False
 ) -> list[Any]:
-    """The labels of a partition, and a look at its rows or columns, or the words of its documents."""
+    """Return the labels of a partition, and a look at its rows or columns, or the words of its documents."""
     if not len(part):
         return []
     kept = part.kept()
@@ -196,7 +196,7 @@ class _Coded:
         return ArrayRows(X, codes, n_classes, weights, self.names)
 
     def _codes(self, labels: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
-        """The position of each label among the classes."""
+        """Return the position of each label among the classes."""
         places = {label: place for place, label in enumerate(self.classes.tolist())}
         try:
             return np.array([places[label] for label in labels.tolist()], dtype=np.intp)
@@ -205,7 +205,7 @@ class _Coded:
 
 
 def _numbers(X: Any) -> Matrix:
-    """Rows as ``MaxDiscClassifier.fit`` takes them; ranges are checked, by column, by the family."""
+    """Return rows as ``MaxDiscClassifier.fit`` takes them; ranges are checked, by column, by the family."""
     kinds = (np.float64, np.float32)
     try:
         return check_array(X, accept_sparse="csr", dtype=kinds, ensure_all_finite=False, ensure_min_samples=0)

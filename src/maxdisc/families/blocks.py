@@ -75,7 +75,7 @@ class Columns:
         return f"Columns({', '.join(f'{n} {name}' for name, n in self.counts().items())})"
 
     def counts(self) -> dict[str, int]:
-        """How many columns of the table each family describes."""
+        """Return how many columns of the table each family describes."""
         found: dict[str, int] = {}
         for block in self.blocks:
             found[block.family.name] = found.get(block.family.name, 0) + len(block.starts)
@@ -88,7 +88,7 @@ class Columns:
                 block.family.require(part, self.called(block, names), first_row)
 
     def called(self, block: Block, names: npt.ArrayLike | None) -> npt.NDArray[np.generic]:
-        """What messages call the columns of a block: by name, or by their number in the table."""
+        """Return what messages call the columns of a block: by name, or by their number in the table."""
         return np.asarray(np.arange(self.n_columns) if names is None else names)[block.columns]
 
 
@@ -121,11 +121,11 @@ class MixedMoments:
         return MixedMoments([a + b for a, b in pairs], self.n_features)
 
     def nothing(self) -> MixedMoments:
-        """The moments of no rows."""
+        """Return the moments of no rows."""
         return MixedMoments([part.nothing() for part in self.parts], self.n_features)
 
     def reindexed(self, positions: Integers, n_classes: int) -> MixedMoments:
-        """The same moments among ``n_classes`` classes, class c moved to ``positions[c]``."""
+        """Return the same moments among ``n_classes`` classes, class c moved to ``positions[c]``."""
         return MixedMoments([part.reindexed(positions, n_classes) for part in self.parts], self.n_features)
 
 

@@ -57,7 +57,7 @@ class Family(ABC):
 
     @abstractmethod
     def statistics(self, X: Matrix) -> tuple[Matrix, ...]:
-        """The L statistics of every cell; sparse matrices from a sparse one where zero is preserved."""
+        """Return the L statistics of every cell, sparse from sparse where zero is preserved."""
 
     @abstractmethod
     def natural(self, mean: Floats) -> Floats:
@@ -73,22 +73,22 @@ class Family(ABC):
 
     @abstractmethod
     def sample(self, natural: Floats, rng: np.random.Generator) -> Floats:
-        """One draw for each parameter, shape (...)."""
+        """Return one draw for each parameter, shape (...)."""
 
     @abstractmethod
     def interior(self, mean: Floats) -> Booleans:
-        """Where some density has this mean: inside the domain, not on its boundary. Shape (...)."""
+        """Return where some density has this mean: inside the domain, not on its boundary. Shape (...)."""
 
     def log_base(self, x: npt.ArrayLike) -> Floats:
         """Log of the base measure, any shape; 0 unless a family says otherwise."""
         return np.zeros(np.shape(x))
 
     def point(self, mean: Floats) -> Floats:
-        """The value whose statistics are ``mean``, for a feature that has no other; shape (...)."""
+        """Return the value whose statistics are ``mean``, for a feature that has no other; shape (...)."""
         return mean[0]
 
     def solved(self, natural: Floats, mean: Floats) -> Booleans:
-        """Where :meth:`natural` found the parameters of ``mean``, shape (...)."""
+        """Return where :meth:`natural` found the parameters of ``mean``, shape (...)."""
         error = np.abs(self.mean(natural) - mean)
         return np.asarray((error <= 1e-6 * (1e-9 + np.abs(mean))).all(axis=0))
 
@@ -123,7 +123,7 @@ class Family(ABC):
         return np.where(log_density < np.inf, log_density, -np.inf)
 
     def peak(self, natural: Floats) -> tuple[Floats, Floats]:
-        """Where each density is on that axis, and over what distance it changes there; each of shape (...).
+        """Return where each density peaks on that axis, and its width there; each of shape (...).
 
         Integrals over several densities place their nodes by it: a peak much narrower than is said here is
         overlooked. By default mean and deviation, from nodes that are dense near 0 and reach far out.

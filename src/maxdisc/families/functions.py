@@ -231,7 +231,7 @@ FUNCTIONS: dict[str, type] = {
 
 
 def moments(count: int) -> tuple[Power, ...]:
-    """The functions x, x^2, ..., up to that power, at most 6.
+    """Return the functions x, x^2, ..., up to that power, at most 6.
 
     Examples
     --------
@@ -245,7 +245,7 @@ def moments(count: int) -> tuple[Power, ...]:
 
 
 def spelled(function: Any) -> tuple[str, list[Any]] | None:
-    """The name and the numbers of a function of this module; None for any other."""
+    """Return the name and the numbers of a function of this module; None for any other."""
     kind: Any = type(function)
     if kind not in FUNCTIONS.values():
         return None

@@ -95,7 +95,7 @@ def _gap_slope(shape: Floats) -> Floats:
 
 
 def _shape_of_gap(gap: Floats) -> Floats:
-    """The inverse of :func:`_gap`: Newton in log-log coordinates, where the curve is nearly a line."""
+    """Return the inverse of :func:`_gap`: Newton in log-log coordinates, where the curve is nearly a line."""
     gap = np.maximum(gap, 1e-13)
     shape = (3 - gap + np.sqrt((gap - 3) ** 2 + 24 * gap)) / (12 * gap)
     for _ in range(12):

@@ -52,12 +52,12 @@ class Support:
         return f"Support {left}{self.low:g}, {self.high:g}{right}{' integers' if self.lattice else ''}"
 
     def intersection(self, other: Support) -> Support:
-        """The values of ``other`` that lie within this range; atoms and lattice are those of ``other``."""
+        """Return the values of ``other`` within this range; its atoms and lattice are kept."""
         low, high = max(self.low, other.low), min(self.high, other.high)
         return replace(other, low=low, high=high)
 
     def contains(self, x: npt.ArrayLike, integral: bool = False) -> Booleans:
-        """Which values lie in the range; NaN, a missing cell, counts as inside, infinity never does.
+        """Return which values lie in the range; NaN, a missing cell, counts as inside, infinity never does.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class Support:
                 )
 
     def _spans(self, values: npt.NDArray[np.generic], may_miss: bool) -> bool:
-        """Whether the least and the largest value, and so all, lie in the range; NaN does where it may be."""
+        """Return whether the smallest and the largest value lie in the range."""
         least, largest = (np.fmin, np.fmax) if may_miss else (np.minimum, np.maximum)
         ends: list[float] = []
         with np.errstate(invalid="ignore"):
@@ -130,7 +130,7 @@ class Support:
         return all(self._holds(end) or (may_miss and end != end) for end in ends)
 
     def _holds(self, value: float) -> bool:
-        """Whether one value, which is not NaN, lies in the range."""
+        """Return whether one value, which is not NaN, lies in the range."""
         above = value > self.low if self.open_low else value >= self.low
         below = value < self.high if self.open_high else value <= self.high
         return above and below and not math.isinf(value)
@@ -182,7 +182,7 @@ class Support:
         return self.lattice or not (np.isfinite(self.low) or np.isfinite(self.high))
 
     def place(self, x: npt.ArrayLike) -> Floats:
-        """Where values inside the range are on the axis of :meth:`at`, any shape."""
+        """Return where values inside the range are on the axis of :meth:`at`, any shape."""
         values = np.asarray(x, dtype=np.float64)
         if self.own_axis:
             return values
@@ -193,7 +193,7 @@ class Support:
         return np.asarray(np.log(values - self.low) - np.log(self.high - values))
 
     def at(self, place: Floats) -> tuple[Floats, Floats]:
-        """The values at some places of an unbounded axis, and the log of their slope there.
+        """Return the values at some places of an unbounded axis, and the log of their slope there.
 
         A lattice and the line are their own axis; on a half-line it is the log of the distance from the end,
         on an interval the log-odds of the share that lies below.

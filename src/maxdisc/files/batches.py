@@ -43,7 +43,7 @@ class Batch:
         return int(self.table.num_rows)
 
     def where(self, row: int) -> str:
-        """How a message calls a row of this batch."""
+        """Return the name of a row of this batch in messages."""
         number = self.first_row + row if self.row_numbers is None else self.row_numbers[row]
         return f"{self.source} row {number}"
 
@@ -62,7 +62,7 @@ class Batch:
         return out
 
     def numbers(self, columns: Sequence[str]) -> pa.Table:
-        """Numbers in float64, null where a cell is missing."""
+        """Return numbers in float64, null where a cell is missing."""
         arrays = [numbers(self.table[column], column, self.where) for column in columns]
         return pa.table(arrays, names=list(columns))
 
@@ -73,7 +73,7 @@ class Batch:
         return pa.table(arrays, names=list(columns))
 
     def rows(self, kept: npt.NDArray[np.bool_]) -> Batch:
-        """Some of the rows; messages call them as before."""
+        """Return some of the rows; messages call them as before."""
         matrix = None if self.matrix is None else self.matrix[kept]
         numbers = self.row_numbers
         if numbers is None:

@@ -79,12 +79,12 @@ class Stream:
         return self._raw
 
     def head(self) -> bytes:
-        """The first bytes, without taking them."""
+        """Return the first bytes, without taking them."""
         with self.trouble():
             return self.bytes.peek(HEAD_BYTES)
 
     def seekable(self) -> IO[bytes]:
-        """The bytes as a file that can be read out of order; a stream is copied to disk first."""
+        """Return the bytes as a file that can be read out of order; a stream is copied to disk first."""
         if self._raw.seekable() and not self.compressed:
             return self._raw
         # It goes when it is closed, together with the stream.
@@ -95,7 +95,7 @@ class Stream:
         return self._copy
 
     def position(self) -> int:
-        """How many bytes of the file have been read; 0 for a stream without positions."""
+        """Return how many bytes of the file have been read; 0 for a stream without positions."""
         try:
             return 0 if self._raw.closed else self._raw.tell()
         except OSError:
@@ -218,7 +218,7 @@ def decoded(data: bytes, where: str) -> str:
 
 
 def line_blocks(stream: Stream) -> Iterator[list[bytes]]:
-    """The lines of a stream, in lists of about :func:`batch_bytes`; line ends are kept."""
+    """Yield the lines of a stream, in lists of about :func:`batch_bytes`; line ends are kept."""
     while True:
         with stream.trouble():
             lines = stream.bytes.readlines(batch_bytes())

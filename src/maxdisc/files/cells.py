@@ -33,7 +33,7 @@ def strings(column: Any, name: str, where: Callable[[int], str]) -> list[str | N
 
 
 def as_text(array: pa.Array, name: str, where: Callable[[int], str]) -> pa.Array:
-    """The array as strings; a cell that is not UTF-8 is named."""
+    """Return the array as strings; a cell that is not UTF-8 is named."""
     if pa.types.is_string(array.type):
         return array
     try:
@@ -118,7 +118,7 @@ def parsed(text: pa.Array) -> pa.Array | None:
 
 
 def are_truths(text: pa.Array) -> bool:
-    """Whether all cells that are not missing say true or false, and some do."""
+    """Return whether all cells that are not missing say true or false, and some do."""
     words = pc.utf8_lower(pc.utf8_trim_whitespace(text))
     missing = pc.is_in(words, pa.array([*MISSING, None], pa.string()))
     told = pc.is_in(words, pa.array([*_TRUE, *_FALSE]))
@@ -135,7 +135,7 @@ def share_of_numbers(text: pa.Array) -> float:
 
 
 def is_written(kind: pa.DataType) -> bool:
-    """Whether cells of this type are text or bytes."""
+    """Return whether cells of this type are text or bytes."""
     return bool(
         pa.types.is_string(kind)
         or pa.types.is_large_string(kind)
@@ -146,7 +146,7 @@ def is_written(kind: pa.DataType) -> bool:
 
 
 def _first_unreadable(text: pa.Array) -> tuple[int, str]:
-    """The first cell that is not a number, by halving: a column may be long."""
+    """Return the first cell that is not a number, by halving: a column may be long."""
     low, high = 0, len(text)
     while high - low > 1:
         middle = (low + high) // 2
@@ -158,7 +158,7 @@ def _first_unreadable(text: pa.Array) -> tuple[int, str]:
 
 
 def _plain(column: Any) -> pa.Array:
-    """One array, without dictionary encoding."""
+    """Return one array, without dictionary encoding."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(array, pa.ChunkedArray):  # combined, a column too large for one chunk still has several
         array = pa.concat_arrays(array.chunks)

@@ -77,7 +77,7 @@ class Dataset:
         return self._names
 
     def preview(self) -> Batch:
-        """The first rows, with all columns; reading a stream goes on from there."""
+        """Return the first rows, with all columns; reading a stream goes on from there."""
         if self._preview is None:
             place = self.places[0]
             batches = self._batches_of(place, None)
@@ -172,7 +172,7 @@ class Dataset:
             )
 
     def _called(self, name: str, place: Place) -> str:
-        """The names that are made up here are those that are asked for."""
+        """Name unnamed columns by the requested names."""
         if self.formats[place.name] in ("lines", "folder", "svmlight"):
             return {TEXT: self.text_column, LABEL: self.label_column}.get(name) or name
         return name

@@ -46,7 +46,7 @@ def open_delimited(stream: Stream, columns: Collection[str] | None = None, tabs:
 
 
 def _header_record(stream: Stream, opens: re.Pattern[bytes]) -> bytes:
-    """The first line that is not blank; quoted names may go on over several."""
+    """Return the first line that is not blank; quoted names may go on over several."""
     with stream.trouble():
         record = b""
         while not record.strip():
@@ -73,7 +73,7 @@ def _header_record(stream: Stream, opens: re.Pattern[bytes]) -> bytes:
 
 
 def _ends_quoted(line: bytes, opens: re.Pattern[bytes], quoted: bool = False) -> bool:
-    """Whether a quoted cell goes on after the line; a quote opens one only where a cell begins."""
+    """Return whether a quoted cell goes on after the line; a quote opens one only where a cell begins."""
     at = 0
     while True:
         if quoted:
@@ -89,7 +89,7 @@ def _ends_quoted(line: bytes, opens: re.Pattern[bytes], quoted: bool = False) ->
 
 
 def _delimiter(header: bytes) -> str:
-    """A comma, unless there is none and another usual one."""
+    """Return a comma, unless there is none and another usual one."""
     others = [d for d in (b"\t", b";", b"|") if d in header]
     return "," if b"," in header or not others else max(others, key=header.count).decode()
 

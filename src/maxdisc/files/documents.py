@@ -69,7 +69,7 @@ def _file_tables(folder: Path, files: list[Path], encoding: str) -> Iterator[pa.
 
 
 def _is_text(name: str) -> bool:
-    """Whether a name is text; the system takes any bytes."""
+    """Return whether a name is text; the system takes any bytes."""
     try:
         name.encode()
     except UnicodeEncodeError:

@@ -62,7 +62,7 @@ def open_h5ad(stream: Stream, columns: Collection[str] | None = None, layer: str
 
 
 def _place(file: Any, layer: str | None, name: str) -> tuple[str, str]:
-    """Where the matrix is in the file, and what messages call it."""
+    """Return where the matrix is in the file, and what messages call it."""
     layers = list(file["layers"]) if isinstance(file.get("layers"), h5py.Group) else []
     if layer in layers:
         return f"layers/{layer}", f"layer {layer!r}"

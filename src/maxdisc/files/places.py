@@ -91,7 +91,7 @@ def _file(path: Path, asked: str | None) -> Place:
 
 
 def _in_folder(path: Path, asked: str | None) -> list[Place]:
-    """The data files right in a folder, or else the folder itself: one document in each file."""
+    """Return the data files right in a folder, or else the folder itself: one document in each file."""
     files = [p for p in sorted(path.iterdir()) if p.is_file() and not p.name.startswith((".", "_"))]
     tables = [p for p in files if format_of_name(p)] if asked in (None, "folder") else files
     if tables and asked != "folder":

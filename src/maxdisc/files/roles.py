@@ -140,7 +140,7 @@ def guess_roles(
 
 
 def described(batch: Batch, position: int, name: str) -> Column:
-    """What the rows of a batch tell about one of its columns."""
+    """Return what the rows of a batch tell about one of its columns."""
     array = batch.table.column(position)
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()

@@ -29,7 +29,7 @@ class Sink(Protocol):
 
 
 def format_to_write(path: Path | None, asked: str | None = None) -> str:
-    """The format of an output file, by its name unless one is asked for; standard output gets CSV."""
+    """Return the format of an output file, by its name unless one is asked for; standard output gets CSV."""
     form = asked or ("csv" if path is None else format_of_name(path))
     if form not in WRITTEN:
         raise SourceError(

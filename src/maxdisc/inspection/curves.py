@@ -59,7 +59,7 @@ def density_curves(
 
 
 def _of_column(fitted: ModelView, column: int, parts: list[Part], k: int, most: int) -> DensityCurves:
-    """The curves of the ``k``-th column that some densities are of."""
+    """Return the curves of the ``k``-th column that some densities are of."""
     name, classes = str(fitted.names[column]), fitted.classes
     curves = DensityCurves(name, "bars", [], [], [], [], constant=np.nan)
     shown: Integers = np.empty(0, dtype=np.intp)
@@ -93,7 +93,7 @@ def _bars(
     classes: list[str],
     most: int,
 ) -> tuple[DensityCurves, Integers]:
-    """The levels of a category, of which those that tell most are drawn."""
+    """Return the levels of a category, of which those that tell most are drawn."""
     share, apart = densities.mean[0][:, cells], one_vs_rest(densities)[:, cells]
     telling = np.argsort(-apart.max(axis=0), kind="stable")
     shown = _extremes(share[:, telling[0]], most)
@@ -165,7 +165,7 @@ def _at_zero(family: Family, natural: Floats) -> list[float]:
 
 
 def _points(support: Support, kind: str, draws: Floats) -> list[Floats]:
-    """Where each class's curve is computed, from sorted draws of shape (classes, draws)."""
+    """Return where each class's curve is computed, from sorted draws of shape (classes, draws)."""
     if kind == "bars":
         return [np.arange(support.low, support.high + 1)] * len(draws)
     tail = int(_TAIL * draws.shape[1])

@@ -67,7 +67,7 @@ class MatchedColumns:
         )
 
     def aligned(self, X: Matrix) -> Matrix:
-        """Rows with the model's columns, shape (n, D); NaN, or nothing if unused, where one is missing."""
+        """Return rows with the model's columns, shape (n, D); NaN where one is missing."""
         there = np.flatnonzero(self.places >= 0)
         if not is_sparse(X):
             X = np.asarray(X)

@@ -59,7 +59,7 @@ class ModelInput:
         return [self.text] if self.text is not None else self.features
 
     def raw(self, batch: Batch) -> Any:
-        """A batch as the model takes it: documents, a table, or a sparse matrix."""
+        """Return a batch as the model takes it: documents, a table, or a sparse matrix."""
         if self.text is not None:
             return batch.texts(self.text)
         if batch.matrix is not None:
@@ -67,33 +67,33 @@ class ModelInput:
         return batch.typed(self.features, self.words)
 
     def matched(self, names: list[str]) -> MatchedColumns:
-        """Where its features are among the columns of a matrix."""
+        """Return where its features are among the columns of a matrix."""
         return MatchedColumns.of(self.fitted, names)
 
     def fitting(self, X: Any, names: list[str] | None = None) -> Any:
-        """Rows of several batches as the model takes them; names are those of a matrix's columns."""
+        """Return rows of several batches as the model takes them; names are those of a matrix's columns."""
         if names is not None and self.text is None:
             return self.matched(names).aligned(X)
         return as_wide(X, self.classifier.n_features_in_) if is_sparse(X) else X
 
     def said(self, raw: Any) -> Predictions:
-        """What the model says of rows that it takes as they are."""
+        """Return the predictions for rows as the model takes them."""
         X = self.fitted.rows(raw)
         rows = self.classifier._rows(X)
         return Predictions.of(X, rows, self.classifier._log_shares(rows), self.classes)
 
     def novelty(self, said: Predictions) -> Floats:
-        """The p-values of "belongs to a known class" of rows that were said something of, shape (n,)."""
+        """Return the p-values of "belongs to a known class" of predicted rows, shape (n,)."""
         return self.classifier._familiarity(said.rows)
 
 
 def takes_text(fitted: ModelView) -> bool:
-    """Whether a model takes documents rather than numbers."""
+    """Return whether a model takes documents rather than numbers."""
     return fitted.before is not None and not isinstance(fitted.before[0], CountScaler)
 
 
 def as_wide(matrix: Matrix, width: int) -> Matrix:
-    """A sparse matrix with exactly so many columns: what a model does not know says nothing."""
+    """Return a sparse matrix with exactly this many columns; unknown ones are dropped."""
     if matrix.shape[1] > width:
         return matrix[:, :width]
     return sp.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], width))
@@ -120,9 +120,9 @@ class Predictions:
         return len(self.first)
 
     def label(self, which: npt.NDArray[np.intp]) -> list[str]:
-        """The labels at positions."""
+        """Return the labels at positions."""
         return [self.classes[c] for c in which]
 
     def probability(self, which: npt.NDArray[np.intp]) -> list[float]:
-        """The probabilities at positions."""
+        """Return the probabilities at positions."""
         return np.exp(self.log_probability[np.arange(len(which)), which]).tolist()

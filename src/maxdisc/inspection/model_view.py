@@ -122,12 +122,12 @@ class ModelView:
         return isinstance(self.family, Columns)
 
     def of_missing(self, block: int) -> bool:
-        """Whether the cells of a block tell that a column is missing."""
+        """Return whether the cells of a block tell that a column is missing."""
         informative = self.schema is not None and len(self.schema.informative) > 0
         return informative and block == len(self.blocks) - 1
 
     def levels(self, cells: Integers) -> npt.NDArray[np.object_]:
-        """What levels of categories are called, by their cells in the block of categories."""
+        """Return what levels of categories are called, by their cells in the block of categories."""
         assert self.schema is not None  # only tables have categories
         return self.schema.levels.names[cells]
 
@@ -148,7 +148,7 @@ class ModelView:
         return out
 
     def is_truth(self, column: int) -> bool:
-        """Whether a column held truth values when the model was fitted."""
+        """Return whether a column held truth values when the model was fitted."""
         return self.schema is not None and bool(self.schema.kinds[column] == BOOLEAN)
 
     @property
@@ -188,7 +188,7 @@ class ModelView:
         return out.tolist()
 
     def n_empty(self, rows: Matrix) -> int:
-        """How many rows have no value (or, if they are sparse, store none) of the kept features."""
+        """Return how many rows have no value (or, if they are sparse, store none) of the kept features."""
         columns = self.classifier.decision_.columns
         if is_sparse(rows):
             return int((abs(rows.tocsr()[:, columns]).sum(axis=1) == 0).sum())
@@ -198,7 +198,7 @@ class ModelView:
 
 
 def location(densities: ClassDensities) -> Floats:
-    """How much of each feature each class has, shape (C, D), for comparing classes.
+    """Return how much of each feature each class has, shape (C, D), for comparing classes.
 
     The mean of x where x is among the family's statistics (the second, for an atom and a tail), else of its
     first statistic, such as log x.

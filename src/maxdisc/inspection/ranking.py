@@ -60,7 +60,7 @@ class RankingTable:
             yield RankedFeature(str(feature), *values)
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """The columns as lists, for a frame or for JSON."""
+        """Return the columns as lists, for a frame or for JSON."""
         return {
             "feature": [str(feature) for feature in self.features],
             "score": self.scores.tolist(),
@@ -193,13 +193,13 @@ class _Told:
 
 
 def _apart(fitted: ModelView, columns: Integers) -> Iterator[tuple[slice, _Told]]:
-    """Some columns at a time: what they say of each class."""
+    """Yield some columns at a time: what they say of each class."""
     for some, parts in fitted.densities(columns):
         yield some, _Told.of(fitted, parts, some.stop - some.start)
 
 
 def _first_of_each_class(fitted: ModelView, size: int, trust: Significance, trusted: Booleans) -> _PerClass:
-    """The first features of every class among all kept ones; memory grows with C times ``size`` only."""
+    """Return the first features of every class among the kept ones."""
     columns = fitted.classifier.decision_.columns
     columns = columns[trusted[columns]]
     n_classes = len(fitted.classifier.classes_)

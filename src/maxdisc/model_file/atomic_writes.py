@@ -39,7 +39,7 @@ def atomic_write(path: str | os.PathLike[str], mode: Literal["w", "wb"] = "wb") 
 
 
 def _replaceable(target: Path) -> int | None:
-    """The permissions of the file that is there, or None; raise ``OSError`` for what is no file."""
+    """Return the permissions of the file that is there, or None; raise ``OSError`` for what is no file."""
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(target.parent))
     try:

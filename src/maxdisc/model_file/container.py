@@ -131,7 +131,7 @@ class Container:
         return {name: self.tensor(name) for name in self.entries}
 
     def tensor(self, name: str) -> npt.NDArray[Any]:
-        """A view of the file."""
+        """Return a view of the file."""
         dtype, shape, begin, _ = self.entries[name]
         view = np.ndarray(shape, dtype, self.buffer, begin)
         return view.astype(dtype.newbyteorder("="), copy=False)
@@ -156,7 +156,7 @@ def write(file: IO[bytes], tensors: Mapping[str, npt.NDArray[Any]], document: di
 
 
 def strict_json(text: bytes, what: str) -> dict[str, Any]:
-    """A JSON object without the liberties that Python takes; raise :class:`ModelFileError` otherwise."""
+    """Parse a JSON object strictly; raise :class:`ModelFileError` if it is invalid."""
     try:
         found = json.loads(
             text.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_number, parse_float=_number
@@ -194,7 +194,7 @@ def _number(text: str) -> float:
 
 
 def _entry(name: str, entry: Any, start: int) -> Entry:
-    """What the header says of one tensor, in places of the file."""
+    """Return what the header says of one tensor, in places of the file."""
     if isinstance(entry, dict) and entry.keys() == {"dtype", "shape", "data_offsets"}:
         dtype, shape, place = entry["dtype"], entry["shape"], entry["data_offsets"]
         if isinstance(dtype, str) and dtype in _DTYPES and _naturals(shape) and _naturals(place):
@@ -219,6 +219,6 @@ def _require_all_of(entries: Iterable[Entry], start: int, end: int) -> None:
 
 
 def short(value: Any) -> str:
-    """How a message shows what a file says: on one line, and not all of it."""
+    """Shorten a value from a file to one line for a message."""
     text = reprlib.repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -60,7 +60,7 @@ def put_blocks(
 
 
 def schema_of(shelf: Shelf, node: Any) -> Schema:
-    """The schema that a file describes: every column has one family, and every level its column."""
+    """Return the schema that a file describes: every column has one family, and every level its column."""
     if not isinstance(node, list) or len(node) > _MOST_FAMILIES:
         raise ModelFileError(f"its families are {short(node)}, which are none.")
     # Any subclass will do: it is only asked whether the value is one.
@@ -106,7 +106,7 @@ def _rising(values: Array) -> bool:
 
 
 def decision_of(shelf: Shelf, schema: Schema) -> MixedDecision:
-    """The decision of a file, of which every cell belongs to a kept column."""
+    """Return the decision of a file, of which every cell belongs to a kept column."""
     columns = shelf.array("decision.columns", Field("K", np.int64))
     log_prior = shelf.array("decision.log_prior", Field("C", finite=False))
     n_classes, n_kept = len(log_prior), len(columns)
@@ -138,7 +138,7 @@ def decision_of(shelf: Shelf, schema: Schema) -> MixedDecision:
 
 
 def _silent(block: Block, n_classes: int) -> BlockDecision:
-    """The decision of a block of which no column is kept."""
+    """Return the decision of a block of which no column is kept."""
     none = np.empty(0, dtype=np.intp)
     weights, prior = np.empty((block.family.n_statistics, n_classes, 0)), np.zeros(n_classes)
     decision = LinearDecision(block.family, none, np.empty(0), weights, np.empty((n_classes, 0)), prior)
@@ -146,7 +146,7 @@ def _silent(block: Block, n_classes: int) -> BlockDecision:
 
 
 def moments_of(shelf: Shelf, schema: Schema, n_classes: int) -> MixedMoments:
-    """The moments of a file, block by block, all of the same rows."""
+    """Return the moments of a file, block by block, all of the same rows."""
     parts = []
     for place, block in enumerate(schema.columns.blocks):
         lengths = {"C": n_classes, "L": block.family.n_statistics, "D": len(block.columns)}

@@ -82,7 +82,7 @@ def save(
 
 
 def to_bytes(model: Any, *, moments: bool = True) -> bytes:
-    """What :func:`save` would write, for places that are no files of this machine.
+    """Return what :func:`save` would write, for places that are no files of this machine.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def to_bytes(model: Any, *, moments: bool = True) -> bytes:
 def _described(
     model: Any, moments: bool, about: dict[str, Any] | None, functions: Mapping[str, Any] | None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The tensors and the document of a model file."""
+    """Return the tensors and the document of a model file."""
     if about is not None and not isinstance(about, dict):
         raise ModelFileError(f"about must be a dict, got {about!r}.")
     tensors: dict[str, Any] = {}
@@ -195,7 +195,7 @@ def from_bytes(content: bytes, name: str = "these bytes") -> Any:
 
 
 def _rebuilt(container: Container, functions: Mapping[str, Any] | None) -> Any:
-    """The model of a container, all of which is read."""
+    """Return the model of a container, all of which is read."""
     document = _sound(container).document
     # Both read all of it. A file that is damaged is called that, whatever else is then wrong with it.
     with ThreadPoolExecutor(1) as beside:
@@ -260,7 +260,7 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _facts(step: Step, container: Container) -> dict[str, Any]:
-    """What is known of a step from its sizes, and its classes."""
+    """Return what is known of a step from its sizes, and its classes."""
     shelf = Shelf(container.tensors(), {}, step.prefix)
     facts = {"name": step.name, "kind": step.kind, "parameters": step.parameters}
     if step.kind == "vectorizer":
@@ -293,7 +293,7 @@ def _facts(step: Step, container: Container) -> dict[str, Any]:
 
 
 def _families(step: Step, shelf: Shelf, n_features: int) -> dict[str, int]:
-    """How many features each family describes; one of the user's own is called so."""
+    """Return how many features each family describes; one of the user's own is called so."""
     found: dict[str, int] = {}
     mixed = step.kind == "mixed"
     nodes = step.fitted["families"] if mixed else [step.fitted["family"]]

@@ -85,7 +85,7 @@ class Step(NamedTuple):
 
 
 def steps_of(node: Any) -> list[Step]:
-    """The estimators that a document describes; raise :class:`ModelFileError` unless it is well formed."""
+    """Return the estimators of a document; raise :class:`ModelFileError` if it is malformed."""
     if not isinstance(node, dict) or node.get("kind") != "pipeline":
         return [_step(None, "", node)]
     require_keys(node, {"kind", "verbose", "steps"})
@@ -101,7 +101,7 @@ def steps_of(node: Any) -> list[Step]:
 
 
 def oldest_format(node: Any, tensors: Iterable[str]) -> int:
-    """The first format that can hold the model of a document and tensors of these names."""
+    """Return the first format that can hold the model of a document and tensors of these names."""
     if any(name.rpartition(".")[2] in _THIRD for name in tensors):
         return 3
     kinds = max(
@@ -112,7 +112,7 @@ def oldest_format(node: Any, tensors: Iterable[str]) -> int:
 
 
 def _needs_2(step: Step) -> bool:
-    """Whether a model of a kind that format 1 has was made in a way that it did not know."""
+    """Return whether a model of a kind that format 1 has was made in a way that it did not know."""
     divergences = (step.parameters.get("divergence"), step.fitted.get("divergence"))
     names = [value.get("divergence") if isinstance(value, dict) else value for value in divergences]
     new = any(name in ("jensen_shannon", "rao") for name in names)
@@ -123,7 +123,7 @@ def _needs_2(step: Step) -> bool:
 
 
 def _knows_unlabelled(step: Step) -> bool:
-    """Whether a classifier learnt from rows without labels, or would."""
+    """Return whether a classifier learnt from rows without labels, or would."""
     return "unlabelled" in step.fitted or step.parameters.get("unlabelled") is not None
 
 
@@ -154,7 +154,7 @@ def require_figures(node: Any) -> None:
 
 
 def rebuilt(node: Any, tensors: Mapping[str, Array], functions: Mapping[str, Any], file_format: int) -> Any:
-    """The model that a document describes; raise :class:`ModelFileError` unless all of it is sound."""
+    """Return the model that a document describes; raise :class:`ModelFileError` unless all of it is sound."""
     oldest = oldest_format(node, tensors)
     if file_format < oldest:
         raise ModelFileError(f"it has what only files of format {oldest} have.")
@@ -172,7 +172,7 @@ def rebuilt(node: Any, tensors: Mapping[str, Array], functions: Mapping[str, Any
 
 
 def soft_of(fitted: Node) -> tuple[int, float]:
-    """How many steps unlabelled rows took, and what each weighed."""
+    """Return how many steps unlabelled rows took, and what each weighed."""
     if "unlabelled" not in fitted:
         return 0, 0.0
     node = fitted["unlabelled"]
@@ -184,7 +184,7 @@ def soft_of(fitted: Node) -> tuple[int, float]:
 
 
 def _width(model: Any) -> int | None:
-    """How many features a step of a pipeline passes on; None if it cannot."""
+    """Return how many features a step of a pipeline passes on; None if it cannot."""
     if isinstance(model, TermFrequencyVectorizer):
         return len(model.terms_)
     if isinstance(model, CountScaler):
@@ -202,7 +202,7 @@ class Shelf:
     lengths: dict[str, int] = field(default_factory=lambda: {"1": 1})
 
     def estimator(self, step: Step) -> Any:
-        """The estimator of a step, fitted."""
+        """Return the estimator of a step, fitted."""
         model = _MODELS[step.kind]()
         if not step.parameters.keys() <= model.get_params(deep=False).keys():
             raise ModelFileError(
@@ -300,7 +300,7 @@ class Shelf:
         return novelty
 
     def _unknown(self, decision: LinearDecision, place: int) -> LinearDecision:
-        """The densities of unknown classes, for the features of a decision."""
+        """Return the densities of unknown classes, for the features of a decision."""
         lengths = {"C": 2, "K": len(decision.columns), "L": len(decision.weights)}
         own, fields = replace(self, lengths=lengths), FIELDS[LinearDecision]
         if not len(decision.columns):
@@ -340,7 +340,7 @@ class Shelf:
         return FittedModel(*given, made, evidence=evidence, made_unknown=unknown, schema=schema)
 
     def squares(self, name: str) -> float | None:
-        """The sum of the squared weights of the rows, where a file has it."""
+        """Return the sum of the squared weights of the rows, where a file has it."""
         found = replace(self, lengths={}).array(f"{name}.squares", Field("1", optional=True))
         return None if found is None or len(found) != 1 else float(found[0])
 
@@ -449,7 +449,7 @@ class Shelf:
             model.feature_names_in_ = np.array(names, dtype=object)
 
     def labels(self, dtype: Any) -> Array:
-        """The classes: at least one, sorted, each once."""
+        """Return the classes: at least one, sorted, each once."""
         if not isinstance(dtype, str) or len(dtype) < 2:
             raise ModelFileError(f"it has labels of a type that this version does not know: {short(dtype)}.")
         if dtype[1] in "OU":
@@ -469,19 +469,19 @@ class Shelf:
         return decoded_strings(data, offsets, name)
 
     def length(self, name: str) -> int:
-        """How many entries a tensor has along its first axis."""
+        """Return how many entries a tensor has along its first axis."""
         return int(self._pop(name).shape[0])
 
     def has(self, name: str) -> bool:
-        """Whether there is such a tensor."""
+        """Return whether there is such a tensor."""
         return self.prefix + name in self.tensors
 
     def listed(self, name: str) -> list[Any]:
-        """A tensor of one axis, as a list."""
+        """Return a tensor of one axis, as a list."""
         return list(self._pop(name).ravel().tolist())
 
     def width(self, name: str) -> int:
-        """How many entries a tensor has along its last axis."""
+        """Return how many entries a tensor has along its last axis."""
         return int(self._pop(name).shape[-1])
 
     def value(self, kind: type[Value], name: str, **others: Any) -> Value:
@@ -489,7 +489,7 @@ class Shelf:
         return kind(**arrays, **others)
 
     def array(self, name: str, spec: Field) -> Any:
-        """A tensor of the type and shape it must have; None for an optional one that is not there."""
+        """Return a tensor of the type and shape it must have; None for an optional one that is not there."""
         if spec.optional and self.prefix + name not in self.tensors:
             return None
         tensor = self._pop(name)
@@ -505,7 +505,7 @@ class Shelf:
         return tensor.astype(np.intp, copy=False) if tensor.dtype.kind == "i" else tensor
 
     def known(self, node: Any, kind: type[Value], what: str) -> Value:
-        """A value from the document, of the type it must have."""
+        """Return a value from the document, of the type it must have."""
         value = decoded(node, self.functions)
         if not isinstance(value, kind):
             raise ModelFileError(f"its {what} is {short(value)}, which is none.")

@@ -58,7 +58,7 @@ def _is_distribution(values: Array) -> bool:
 
 
 def is_normalised(decision: LinearDecision | JointDecision | AveragedDecision) -> bool:
-    """Whether baselines are the log-partitions of the weights, which must then be natural parameters.
+    """Return whether baselines are the log-partitions of the weights, which must then be natural parameters.
 
     Only of families that translate are weights ever read as natural parameters again; of the others any
     finite numbers make a decision.
@@ -87,7 +87,7 @@ def is_normalised(decision: LinearDecision | JointDecision | AveragedDecision) -
 
 
 def _is_joint(decision: JointDecision) -> bool:
-    """Whether covariances are positive, and there is one of them, or one for each class."""
+    """Return whether covariances are positive, and there is one of them, or one for each class."""
     products = decision.factor @ np.swapaxes(decision.factor, 1, 2)
     lengths = np.einsum("grr->gr", products).copy()
     np.einsum("grr->gr", products)[:] = 0.0
@@ -102,7 +102,7 @@ def _is_joint(decision: JointDecision) -> bool:
 
 
 def _is_average(decision: AveragedDecision) -> bool:
-    """Whether the columns are those of the forms and of the density, and values can be transformed."""
+    """Return whether the columns are those of the forms and of the density, and values can be transformed."""
     parts = [decision.density.columns, *(form.columns for form in decision.forms)]
     return bool(
         all(len(np.unique(columns)) == len(columns) for columns in parts)

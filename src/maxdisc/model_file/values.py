@@ -72,7 +72,7 @@ def encoded(value: Any, functions: Mapping[str, Any], what: str, depth: int = DE
 
 
 def decoded(node: Any, functions: Mapping[str, Any], depth: int = DEEPEST) -> Any:
-    """The value that :func:`encoded` wrote; raise :class:`ModelFileError` for anything else."""
+    """Return the value that :func:`encoded` wrote; raise :class:`ModelFileError` for anything else."""
     if depth == 0:
         raise ModelFileError("it has a value that is nested too deeply.")
     if node is None or isinstance(node, bool | str | int | float):
@@ -95,7 +95,7 @@ _SECOND = {"numeric"}
 
 
 def format_of(node: Any) -> int:
-    """The oldest format that has all the kinds of values of a document."""
+    """Return the oldest format that has all the kinds of values of a document."""
     if isinstance(node, dict):
         return 2 if _SECOND & node.keys() else max(map(format_of, node.values()), default=1)
     return max(map(format_of, node), default=1) if isinstance(node, list) else 1
@@ -124,7 +124,7 @@ def _numeric_parts(family: NumericFamily, functions: Mapping[str, Any], what: st
 
 
 def _written(number: Any) -> Any:
-    """A number as JSON has it; infinity by name."""
+    """Return a number as JSON has it; infinity by name."""
     return number if isinstance(number, int) else float(number) if np.isfinite(number) else str(float(number))
 
 
@@ -231,7 +231,7 @@ def encoded_strings(values: Sequence[str], what: str) -> dict[str, npt.NDArray[A
 
 
 def decoded_strings(data: npt.NDArray[Any], offsets: npt.NDArray[Any], what: str) -> list[str]:
-    """The strings of :func:`encoded_strings`; raise :class:`ModelFileError` if there are none such."""
+    """Return the strings of :func:`encoded_strings`; raise :class:`ModelFileError` if there are none such."""
     ends = offsets.tolist()
     run = data.tobytes()
     if not ends or ends[0] != 0 or ends[-1] != len(run) or (offsets[1:] < offsets[:-1]).any():
@@ -243,7 +243,7 @@ def decoded_strings(data: npt.NDArray[Any], offsets: npt.NDArray[Any], what: str
 
 
 def label_type(labels: npt.NDArray[Any]) -> str:
-    """The dtype of class labels, as numpy writes it; raise :class:`ModelFileError` unless it can be saved."""
+    """Return the dtype of class labels; raise :class:`ModelFileError` if it cannot be saved."""
     dtype = labels.dtype
     if dtype.kind == "U" and labels.nbytes > 4 * MOST_CHARACTERS:
         return "|O"

@@ -39,7 +39,7 @@ class Describer:
     prefix: str = ""
 
     def model(self, model: Any) -> Node:
-        """A pipeline, or one estimator; of a search, its best."""
+        """Return a pipeline, or one estimator; of a search, its best."""
         if type(model) is MaxDiscSearchCV:
             check_is_fitted(model, "best_estimator_")
             model = model.best_estimator_
@@ -52,7 +52,7 @@ class Describer:
         return {"kind": "pipeline", "verbose": bool(model.verbose), "steps": steps}
 
     def step(self, model: Any) -> Node:
-        """One estimator: its parameters and what it learnt."""
+        """Return one estimator: its parameters and what it learnt."""
         if type(model) is MaxDiscClassifier:
             kind = "classifier" if getattr(model, "joint_", None) is None else "joint"
             weighed = getattr(model, "evidence_", None) is not None
@@ -83,17 +83,17 @@ class Describer:
         }
 
     def vectorizer(self, model: TermFrequencyVectorizer) -> Node:
-        """What a vectorizer learnt."""
+        """Return what a vectorizer learnt."""
         self._put_strings("terms", model.terms_, "the vocabulary")
         return {"mean_length": float(model.mean_length_)}
 
     def scaler(self, model: CountScaler) -> Node:
-        """What a scaler learnt."""
+        """Return what a scaler learnt."""
         self._put_names(model)
         return {"mean_length": float(model.mean_length_), "n_features": int(model.n_features_in_)}
 
     def classifier(self, model: MaxDiscClassifier) -> Node:
-        """What a classifier learnt."""
+        """Return what a classifier learnt."""
         learnt, path = model._learnt, model.path_
         labels = self._put_labels_and_names(model)
         self._put("class_prior", model.class_prior_)
@@ -138,7 +138,7 @@ class Describer:
         }
 
     def _novelty(self, model: MaxDiscClassifier) -> Node:
-        """What is usual of rows of known classes, and the densities of unknown ones."""
+        """Return what is usual of rows of known classes, and the densities of unknown ones."""
         evidence = model.evidence_
         if not isinstance(evidence, Evidence) or evidence.novelty is None:
             return {}
@@ -174,7 +174,7 @@ class Describer:
         }
 
     def discriminative(self, model: DiscriminativeMaxEnt) -> Node:
-        """What a discriminative model learnt."""
+        """Return what a discriminative model learnt."""
         labels = self._put_labels_and_names(model)
         for field in FIELDS[DiscriminativeMaxEnt]:
             self._put(field.rstrip("_"), getattr(model, field))
@@ -204,7 +204,7 @@ class Describer:
 
 
 def _figures(evidence: Evidence) -> Node:
-    """How good weighed evidence was on held-out rows."""
+    """Return how good weighed evidence was on held-out rows."""
     return {name: getattr(evidence, name) for name in ("log_loss", "accuracy", "n_rows", "ridge")}
 
 

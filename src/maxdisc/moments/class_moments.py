@@ -65,7 +65,7 @@ class ClassMoments:
 
     @classmethod
     def zero(cls, n_statistics: int, n_classes: int, n_features: int) -> ClassMoments:
-        """The moments of no rows: ``zero + m`` is ``m``."""
+        """Return the moments of no rows: ``zero + m`` is ``m``."""
         return cls(
             np.zeros(n_classes),
             np.zeros((n_statistics, n_classes, n_features)),
@@ -75,7 +75,7 @@ class ClassMoments:
         )
 
     def nothing(self) -> ClassMoments:
-        """The moments of no rows, of as many statistics, classes and features."""
+        """Return the moments of no rows, of as many statistics, classes and features."""
         return ClassMoments.zero(*self.sums.shape)
 
     @property
@@ -135,7 +135,7 @@ class ClassMoments:
 
     @staticmethod
     def total(parts: Iterable[ClassMoments]) -> ClassMoments:
-        """The sum of at least one ``ClassMoments``."""
+        """Return the sum of at least one ``ClassMoments``."""
         return reduce(add, parts)
 
     def rest(self) -> ClassMoments:
@@ -159,7 +159,7 @@ class ClassMoments:
         return _side_by_side(of_pairs + right, of_pairs + left, of_odd)
 
     def together(self) -> ClassMoments:
-        """The moments of all classes, as one."""
+        """Return the moments of all classes, as one."""
         out = self
         while out.n_classes > 1:
             half = out.n_classes // 2
@@ -177,7 +177,7 @@ class ClassMoments:
         )
 
     def select(self, columns: slice | Integers) -> ClassMoments:
-        """The moments of some of the features, in the order given."""
+        """Return the moments of some of the features, in the order given."""
         return replace(
             self,
             sums=self.sums[:, :, columns],
@@ -189,7 +189,7 @@ class ClassMoments:
 
     @staticmethod
     def side_by_side(parts: Sequence[ClassMoments]) -> ClassMoments:
-        """The moments of the features of several, which are of the same rows; the inverse of ``select``."""
+        """Concatenate moments of the same rows by feature; the inverse of ``select``."""
 
         def joined(planes: list[Floats | None]) -> Floats | None:
             known = [plane for plane in planes if plane is not None]
@@ -209,7 +209,7 @@ class ClassMoments:
         )
 
     def scaled(self, factors: npt.ArrayLike) -> ClassMoments:
-        """The moments if every row of class c weighed ``factors[c]`` times as much."""
+        """Return the moments if every row of class c weighed ``factors[c]`` times as much."""
         factor = np.asarray(factors, dtype=np.float64)
         return replace(
             self,
@@ -221,7 +221,7 @@ class ClassMoments:
         )
 
     def reindexed(self, positions: Integers, n_classes: int) -> ClassMoments:
-        """The same moments among ``n_classes`` classes, class c moved to ``positions[c]``."""
+        """Return the same moments among ``n_classes`` classes, class c moved to ``positions[c]``."""
 
         def moved(values: Floats, axis: int) -> Floats:
             shape = list(values.shape)
@@ -239,7 +239,7 @@ class ClassMoments:
         )
 
     def centred(self) -> tuple[Floats, Floats]:
-        """Where the statistics are powers of x: class means, and sums of powers about them.
+        """Return where the statistics are powers of x: class means, and sums of powers about them.
 
         Returns
         -------
@@ -255,7 +255,7 @@ class ClassMoments:
         return self.means(), sums
 
     def means(self) -> Floats:
-        """Where the statistics are powers of x: the mean of each class, 0 where no cell was observed."""
+        """Return the mean of each class if statistics are powers of x; 0 without observed cells."""
         offset = ratio(self.sums[0], self.cells)
         return offset if self.origin is None else self.origin + offset
 
@@ -274,7 +274,7 @@ _Sum = TypeVar("_Sum", bound=Summable)
 
 
 def added(parts: Iterable[_Sum]) -> _Sum:
-    """The sum of at least one part."""
+    """Return the sum of at least one part."""
     return reduce(add, parts)
 
 
@@ -330,7 +330,7 @@ def ratio(numerator: Floats, denominator: Floats) -> Floats:
 
 
 def _side_by_side(*parts: ClassMoments) -> ClassMoments:
-    """The classes of all parts, one part after the other."""
+    """Return the classes of all parts, one part after the other."""
     origins = [m.origin for m in parts if m.origin is not None]
     observed = [m.observed for m in parts if m.observed is not None]
     return ClassMoments(

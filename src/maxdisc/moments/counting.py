@@ -44,7 +44,7 @@ class Membership:
         folds: Integers | None = None,
         n_folds: int = 1,
     ) -> Membership:
-        """From codes (N,) or responsibilities (N, C), row weights, and folds (negative: left out)."""
+        """Build from codes (N,) or responsibilities (N, C), row weights, and folds (negative: left out)."""
         if labels.ndim == 1:
             rows = np.arange(labels.shape[0])
             classes = labels.astype(np.intp)
@@ -68,7 +68,7 @@ class Membership:
         return np.bincount(self.groups, self.weights, self.n_groups).astype(np.float64)
 
     def indicator(self, n_rows: int, coarser: int = 1) -> Matrix:
-        """The sparse (G // coarser, N) matrix whose product with row statistics gives the group sums."""
+        """Return the sparse (G // coarser, N) matrix that maps row statistics to group sums."""
         shape = (self.n_groups // coarser, n_rows)
         return sp.csr_array((self.weights, (self.groups // coarser, self.rows)), shape=shape)
 
@@ -186,7 +186,7 @@ def _sparse_powers(statistics: Statistics, X: Matrix, members: Membership) -> tu
 
 
 def _cells_of(X: Matrix, members: Membership) -> tuple[Any, ...]:
-    """A CSR matrix and what its rows count for, as kernels take them."""
+    """Return a CSR matrix and what its rows count for, as kernels take them."""
     return X.indptr, X.indices, X.data, members.rows, members.weights
 
 
@@ -196,7 +196,7 @@ def are_worth_compiling(X: Matrix) -> bool:
 
 
 def _shared_out(X: Matrix, members: Membership, coarser: int = 1) -> tuple[Integers, list[tuple[int, int]]]:
-    """Where the rows of each group begin, shape (G + 1,), and ranges of groups of about as many cells."""
+    """Return where each group begins, shape (G + 1,), and ranges of groups of similar size."""
     n_groups = members.n_groups // coarser
     starts = np.searchsorted(members.groups // coarser, np.arange(n_groups + 1))
     cells = np.r_[0, np.cumsum(np.diff(X.indptr)[members.rows])][starts]
@@ -234,7 +234,7 @@ def _centre_where_it_cancels(X: Matrix, members: Membership, sums: Floats) -> Fl
 
 
 def _cancelling(members: Membership, sums: Floats) -> Integers:
-    """Where powers cancel, as sorted keys group * D + column."""
+    """Return where powers cancel, as sorted keys group * D + column."""
     found = [
         group * sums.shape[2] + np.flatnonzero(squares - first * first / weight < CANCELS * squares)
         for group, (first, squares, weight) in enumerate(
@@ -309,7 +309,7 @@ def _plain_sums(
 def _centred_sums(
     statistics: Statistics, X: Matrix, members: Membership
 ) -> tuple[Floats, Floats, Floats | None]:
-    """Two passes over each block while it is in cache, blocks merged about weighted origins."""
+    """Return two passes over each block while it is in cache, blocks merged about weighted origins."""
     shape = (members.n_groups, X.shape[1])
     if _how_many(statistics) == 2 and _is_worth_tiles(X):
         return _centred_in_tiles(X, members)
@@ -334,13 +334,13 @@ def _how_many(statistics: Statistics) -> int:
 
 
 def _is_worth_tiles(X: Matrix) -> bool:
-    """Whether a dense table is large enough for compiled code, and lies in memory as that wants it."""
+    """Return whether a dense table is large enough for compiled code, and lies in memory as that wants it."""
     plain = isinstance(X, np.ndarray) and X.dtype in (np.float32, np.float64) and X.flags.c_contiguous
     return plain and is_compiled(X.size, MANY_VALUES)
 
 
 def _centred_in_tiles(X: Matrix, members: Membership) -> tuple[Floats, Floats, Floats | None]:
-    """What :func:`_centred_sums` does for two powers, compiled, in threads over tiles of columns."""
+    """Return what :func:`_centred_sums` does for two powers, compiled, in threads over tiles of columns."""
     from maxdisc.moments.compiled_sums import COLUMNS_AT_A_TIME, centred_sums
 
     shape = (members.n_groups, X.shape[1])

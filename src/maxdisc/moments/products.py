@@ -37,7 +37,7 @@ class ClassProducts:
 
     @classmethod
     def zero(cls, n_classes: int, n_features: int, per_class: bool = False) -> ClassProducts:
-        """The products of no rows: ``zero + p`` is ``p``."""
+        """Return the products of no rows: ``zero + p`` is ``p``."""
         shape = (n_classes if per_class else 1, n_features, n_features)
         sums = np.zeros((n_classes, n_features))
         return cls(np.zeros(n_classes), sums, np.zeros(shape), np.full(sums.shape, np.nan))
@@ -74,11 +74,11 @@ class ClassProducts:
 
     @staticmethod
     def total(parts: Iterable[ClassProducts]) -> ClassProducts:
-        """The sum of at least one ``ClassProducts``."""
+        """Return the sum of at least one ``ClassProducts``."""
         return reduce(add, parts)
 
     def about(self, origin: Floats) -> ClassProducts:
-        """The same rows, their statistics taken about another origin, shape (C, P)."""
+        """Return the same rows, their statistics taken about another origin, shape (C, P)."""
         shift = np.where(np.isnan(self.origin), 0.0, self.origin - origin)
         if not shift.any():
             return replace(self, origin=origin)
@@ -92,7 +92,7 @@ class ClassProducts:
         )
 
     def select(self, positions: Integers) -> ClassProducts:
-        """The products of some of the features, in the order given."""
+        """Return the products of some of the features, in the order given."""
         return ClassProducts(
             self.weight,
             self.sums[:, positions],
@@ -101,7 +101,7 @@ class ClassProducts:
         )
 
     def means(self) -> Floats:
-        """The mean of each class, shape (C, P); 0 where no cell was seen."""
+        """Return the mean of each class, shape (C, P); 0 where no cell was seen."""
         return np.where(np.isnan(self.origin), 0.0, self.origin + ratio(self.sums, self.weight[:, None]))
 
     def within(self) -> Floats:
@@ -177,14 +177,14 @@ def _runs(members: Membership, coarser: int, width: int) -> Iterator[slice]:
 
 
 def _within(members: Membership, entries: slice) -> Iterator[slice]:
-    """The runs of one class each among some entries."""
+    """Yield the runs of one class each among some entries."""
     cuts = np.flatnonzero(np.diff(members.groups[entries], prepend=-1, append=-1)) + entries.start
     for start, stop in pairwise(cuts):
         yield slice(int(start), int(stop))
 
 
 def _middle(means: Floats, n_classes: int) -> Floats:
-    """One origin for a class in all folds, so that they add as they are; NaN where a group has no mean.
+    """Return one origin for a class in all folds; NaN where a group has no mean.
 
     From ``means`` of the groups (G, P). It is where sums are taken about, no more: no fold knows another's.
     """

@@ -66,7 +66,7 @@ class Smoothing:
     def pseudo_rows(
         self, moments: ClassMoments, sums: Floats, level: tuple[Floats, float] | None
     ) -> PseudoRows:
-        """The pseudo-rows of every class for (a block of) features.
+        """Return the pseudo-rows of every class for (a block of) features.
 
         Parameters
         ----------

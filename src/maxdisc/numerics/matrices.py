@@ -22,7 +22,7 @@ BLOCK_CELLS = 2**21
 
 
 def is_sparse(X: Matrix) -> bool:
-    """Whether ``X`` is any of scipy's sparse containers."""
+    """Return whether ``X`` is any of scipy's sparse containers."""
     return bool(sp.issparse(X))
 
 
@@ -68,7 +68,7 @@ def log_sum_exp(x: Floats) -> Floats:
 
 
 def with_data(X: Matrix, data: npt.NDArray[Any]) -> Matrix:
-    """The sparse matrix of ``X``'s structure whose stored cells are ``data``."""
+    """Return the sparse matrix of ``X``'s structure whose stored cells are ``data``."""
     return type(X)((data, X.indices, X.indptr), shape=X.shape, copy=False)
 
 
@@ -82,5 +82,5 @@ def row_totals(X: Matrix, terms: Floats) -> Floats:
 
 
 def column_name(column: int, names: npt.ArrayLike | None = None) -> str:
-    """How a message calls a column: by its name where there is one, else by its number."""
+    """Return how a message calls a column: by its name where there is one, else by its number."""
     return f"column {column}" if names is None else f"column {str(np.asarray(names)[column])!r}"

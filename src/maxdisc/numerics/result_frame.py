@@ -22,20 +22,20 @@ class Frame(dict[str, npt.NDArray[Any]]):
         return min((len(column) for column in self.values()), default=0)
 
     def where(self, rows: Any) -> Frame:
-        """Some of the rows: a slice, their numbers, or one truth value for each."""
+        """Return some of the rows: a slice, their numbers, or one truth value for each."""
         return Frame({name: column[rows] for name, column in self.items()})
 
     def head(self, n: int = SHOWN) -> Frame:
-        """The first ``n`` rows."""
+        """Return the first ``n`` rows."""
         return self.where(slice(n))
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """One row after the other, as a dict of plain Python values."""
+        """Yield one row after the other, as a dict of plain Python values."""
         for row in zip(*(column.tolist() for column in self.values()), strict=True):
             yield dict(zip(self, row, strict=True))
 
     def to_pandas(self) -> Any:
-        """The same as a pandas ``DataFrame``; raise ``ImportError``, with what to install, without pandas."""
+        """Convert to a pandas ``DataFrame``; raise ``ImportError`` without pandas."""
         try:
             pandas = import_module("pandas")
         except ImportError:

@@ -35,7 +35,7 @@ def is_compiled(size: int, least: int) -> bool:
 
 @cache
 def works() -> bool:
-    """Whether kernels can be compiled; where numba is missing or broken this is said once.
+    """Return whether kernels can be compiled; where numba is missing or broken this is said once.
 
     Asked only where the data are large enough for them: importing numba takes time. Slower code then does the
     same.

@@ -34,7 +34,7 @@ def limited_threads(n_jobs: int | None) -> Iterator[None]:
 
 
 def n_threads() -> int:
-    """How many threads to use: as :func:`limited_threads` says, ``MAXDISC_NUM_THREADS``,
+    """Return how many threads to use: as :func:`limited_threads` says, ``MAXDISC_NUM_THREADS``,
     ``OMP_NUM_THREADS``, or one for each usable core.
     """
     if (limit := _limit.get()) is not None:
@@ -110,7 +110,7 @@ class _Turns(Generic[Result]):
         self._changed = threading.Condition()
 
     def taken(self, n_threads: int) -> list[Result]:
-        """What the work of each task comes to, done by so many threads, this one among them.
+        """Run the work of all tasks on this many threads, this one included, and return the results.
 
         Of several failures that of the first task is raised: tasks are begun in their order, so whether it
         has failed does not depend on the others.

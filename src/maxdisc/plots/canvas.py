@@ -18,7 +18,7 @@ NAME_WIDTH = 28
 
 
 def drawing_axes(ax: Any) -> tuple[Any, Any]:
-    """The axes given, or those of a new pyplot figure, tidied up; and their figure."""
+    """Return the axes given, or those of a new pyplot figure, tidied up; and their figure."""
     if ax is None:
         from matplotlib import pyplot
 

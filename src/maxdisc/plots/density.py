@@ -98,7 +98,7 @@ class DensityDisplay:
 
     @classmethod
     def from_curves(cls, curves: DensityCurves) -> Self:
-        """From curves that were computed elsewhere; not yet drawn."""
+        """Build from curves that were computed elsewhere; not yet drawn."""
         return cls(
             curves.classes,
             curves.x,
@@ -117,7 +117,7 @@ class DensityDisplay:
     def from_estimator(
         cls, model: Any, feature: Any, *, max_classes: int = MOST_CLASSES, ax: Any = None, **kwargs: Any
     ) -> Self:
-        """From a fitted classifier, or a pipeline that ends in one.
+        """Build from a fitted classifier, or a pipeline that ends in one.
 
         Parameters
         ----------

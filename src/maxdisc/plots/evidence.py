@@ -75,7 +75,7 @@ class EvidenceDisplay:
 
     @classmethod
     def from_odds(cls, evidence: LogOdds) -> Self:
-        """From log-odds that were taken apart elsewhere; not yet drawn."""
+        """Build from log-odds that were taken apart elsewhere; not yet drawn."""
         return cls(
             evidence.features,
             evidence.odds,
@@ -90,7 +90,7 @@ class EvidenceDisplay:
     def from_estimator(
         cls, model: Any, X: Any, *, n_features: int = 10, against: Any = None, ax: Any = None, **kwargs: Any
     ) -> Self:
-        """From a fitted classifier and one row, or a pipeline and one document.
+        """Build from a fitted classifier and one row, or a pipeline and one document.
 
         Parameters
         ----------

@@ -68,7 +68,7 @@ class PathDisplay:
 
     @classmethod
     def from_estimator(cls, model: Any, *, ax: Any = None, **kwargs: Any) -> Self:
-        """From a fitted classifier, or a pipeline that ends in one.
+        """Build from a fitted classifier, or a pipeline that ends in one.
 
         Parameters
         ----------

@@ -55,7 +55,7 @@ class RankingDisplay:
 
     @classmethod
     def from_estimator(cls, model: Any, *, n_features: int = 15, ax: Any = None, **kwargs: Any) -> Self:
-        """From a fitted classifier, or a pipeline that ends in one.
+        """Build from a fitted classifier, or a pipeline that ends in one.
 
         Parameters
         ----------

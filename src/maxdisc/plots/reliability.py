@@ -49,7 +49,7 @@ class ReliabilityDisplay:
     def from_predictions(
         cls, y_true: npt.ArrayLike, y_pred: npt.ArrayLike, confidence: npt.ArrayLike, **kwargs: Any
     ) -> Self:
-        """From labels, predictions and their probabilities; see :meth:`plot` for ``kwargs``."""
+        """Build from labels, predictions and their probabilities; see :meth:`plot` for ``kwargs``."""
         bins = reliability_bins(np.asarray(y_true) == np.asarray(y_pred), np.asarray(confidence))
         return cls(*bins).plot(**kwargs)
 

@@ -290,7 +290,7 @@ def _reliability(judged: _Judged) -> Reliability:
 
 
 def _mistakes(fitted: ModelView, judged: _Judged) -> list[Mistake]:
-    """The surest first; of those that are equally sure, the ones that hold the truth least likely."""
+    """Return the surest first; of those that are equally sure, the ones that hold the truth least likely."""
     wrong = np.flatnonzero(~judged.right)
     known = judged.truth[wrong] < len(fitted.classes)
     of_truth = np.full(len(wrong), -np.inf)
@@ -331,5 +331,5 @@ def _evidence(fitted: ModelView, judged: _Judged, row: int) -> Weighed | None:
 
 
 def _are_documents(raw: Any) -> bool:
-    """Whether rows are texts; tables of Arrow do not say how many axes they have."""
+    """Return whether rows are texts; tables of Arrow do not say how many axes they have."""
     return not is_frame(raw) and getattr(raw, "ndim", 1) == 1

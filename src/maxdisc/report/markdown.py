@@ -28,7 +28,7 @@ _LEADING = re.compile(r"^(?:([-#+=])|(\d+)([.)])(?=\s|$))")
 
 
 def document(report: Report) -> str:
-    """The whole document."""
+    """Return the whole document."""
     parts = [
         f"# {plain(report.title)}",
         "\n".join(f"- {plain(sentence)}" for sentence in report.summary),
@@ -59,12 +59,12 @@ def plain(text: object, width: int | None = None) -> str:
 
 
 def _inline(words: object) -> str:
-    """The same for text that does not begin a line, such as a cell."""
+    """Return the same for text that does not begin a line, such as a cell."""
     return _SPECIAL.sub(r"\\\1", visible(words))
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table whose cells are plain text."""
+    """Return a table whose cells are plain text."""
     lines = [head, ["---"] * len(head), *([_inline(cell) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

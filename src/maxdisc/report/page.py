@@ -35,7 +35,7 @@ _HEAT = 60
 
 
 def page(report: Report) -> str:
-    """The whole page."""
+    """Return the whole page."""
     sections = (
         _header(report),
         _numbers(report),
@@ -316,7 +316,7 @@ def _figure(svg: str, caption: str | None = None) -> Markup:
 
 
 def _table(head: Iterable[str], rows: list[Markup], name: str, kind: str | None = None) -> Markup:
-    """A table that scrolls by itself where the page is narrow; it can be reached by the keyboard."""
+    """Return a table that scrolls by itself where the page is narrow; it can be reached by the keyboard."""
     numeric = {"rows", "precision", "recall", "F1", "divergence", "q", "stability"}
     titles = [
         element("th", title, scope="col" if title else None, class_="n" if title in numeric else None)
@@ -331,6 +331,6 @@ def _bar(share: float, against: bool = False) -> Markup:
 
 
 def _label(label: str) -> Markup:
-    """A name that may be broken where it has points and the like, rather than anywhere."""
+    """Return a name that may be broken where it has points and the like, rather than anywhere."""
     parts = _JOINTS.split(shortened(label, _LABEL))
     return element("bdi", *(joined(element("wbr") if k else None, part) for k, part in enumerate(parts)))

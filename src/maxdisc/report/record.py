@@ -241,22 +241,22 @@ class Report:
     about: dict[str, Any]
 
     def html(self) -> str:
-        """One page that needs nothing else: no network, no script. Needs the extra ``plots``."""
+        """Return one page that needs nothing else: no network, no script. Needs the extra ``plots``."""
         from maxdisc.report.page import page
 
         return page(self)
 
     def markdown(self) -> str:
-        """The same without pictures."""
+        """Return the same without pictures."""
         from maxdisc.report.markdown import document
 
         return document(self)
 
     def json(self) -> str:
-        """All of the data, for machines; pure ASCII, and without NaN or infinity."""
+        """Return all of the data, for machines; pure ASCII, and without NaN or infinity."""
         return json.dumps({"format": FORMAT, **asdict(self)}, allow_nan=False, indent=1)
 
 
 def number(value: Any) -> float | None:
-    """A float that JSON can hold, or None."""
+    """Return a float that JSON can hold, or None."""
     return float(value) if math.isfinite(value) else None

@@ -15,7 +15,7 @@ _LONGEST = 120
 
 
 def settings_of(fitted: ModelView) -> dict[str, str]:
-    """What was chosen, and the parameters of every step."""
+    """Return what was chosen, and the parameters of every step."""
     classifier = fitted.classifier
     settings = {
         "family of the densities": of_families(fitted.family_counts),
@@ -41,7 +41,7 @@ def of_families(counts: dict[str, int]) -> str:
 
 
 def _weighed(evidence: Evidence) -> str:
-    """The weights of the bands of features, and how many features are corrected."""
+    """Return the weights of the bands of features, and how many features are corrected."""
     corrected = 0 if evidence.columns is None else len(evidence.columns)
     bands = ", ".join(
         f"{weight:.3g} up to {edge:,}"

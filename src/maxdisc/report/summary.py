@@ -35,7 +35,7 @@ def summary_of(
 
 
 def notes_of(data: Data, scores: Scores) -> list[str]:
-    """What the reader must know to read the numbers aright."""
+    """Return notes that a reader needs to interpret the numbers."""
     notes = []
     if data.unknown:
         rows = sum(data.unknown.values())
@@ -75,7 +75,7 @@ def percent(share: float) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name in a sentence."""
+    """Return a name in a sentence."""
     return f"“{shortened(name, _NAME)}”"
 
 

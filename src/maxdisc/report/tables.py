@@ -19,7 +19,7 @@ WITHOUT_Q = (
 
 
 def number_cards(report: Report) -> list[tuple[str, str, str]]:
-    """The headline numbers: name, value, remark."""
+    """Return the headline numbers: name, value, remark."""
     scores, data = report.scores, report.data
     low, high = scores.interval
     return [
@@ -41,7 +41,7 @@ def number_cards(report: Report) -> list[tuple[str, str, str]]:
 
 
 def class_rows(report: Report) -> Iterator[tuple[ClassResult, list[str]]]:
-    """Every label with its rows, precision, recall and F1."""
+    """Yield every label with its rows, precision, recall and F1."""
     for result in report.classes:
         scores = (result.precision, result.recall, result.f1)
         yield result, [f"{result.rows:,}", *map(_or_dash, scores)]
@@ -59,7 +59,7 @@ def evidence_rows(evidence: Weighed, of_text: bool) -> list[tuple[str, float]]:
 
 
 def setting_rows(report: Report) -> Iterator[tuple[str, str]]:
-    """What the caller said, the parameters, the versions and the date."""
+    """Yield what the caller said, the parameters, the versions and the date."""
     for key, value in report.about.items():
         yield str(key), value if isinstance(value, str) else told(value)
     yield from report.settings.items()
@@ -87,6 +87,6 @@ def _or_dash(value: float | None) -> str:
 
 
 def trust_cells(feature: Feature) -> tuple[str, str]:
-    """The q-value and the stability of a feature, as they are shown; a dash where they are not known."""
+    """Return the q-value and the stability of a feature as text; a dash if unknown."""
     q, stability = feature.q, feature.stability
     return DASH if q is None else f"{q:.1e}", DASH if stability is None else f"{stability:.0%}"

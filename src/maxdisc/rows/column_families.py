@@ -18,12 +18,12 @@ from maxdisc.rows.table_totals import TableTotals
 
 
 def is_categorical(family: Any) -> bool:
-    """Whether a family stands for categories."""
+    """Return whether a family stands for categories."""
     return isinstance(family, Categorical) or (isinstance(family, str) and family == "categorical")
 
 
 def takes_columns(X: Any, family: Any, categorical_features: Any, missing: str) -> bool:
-    """Whether columns are told apart: in frames unless one family is given, and wherever one asks for it."""
+    """Return whether each column gets its own family: in frames unless one family is given, or on request."""
     if is_sparse(X):
         return False
     told_apart = takes_columns_of_frames(family, categorical_features, missing)
@@ -33,7 +33,7 @@ def takes_columns(X: Any, family: Any, categorical_features: Any, missing: str) 
 
 
 def takes_columns_of_frames(family: Any, categorical_features: Any, missing: str) -> bool:
-    """Whether the columns of a frame are told apart: unless one family is given, or where one asks for it."""
+    """Return whether each column of a frame gets its own family."""
     named = isinstance(family, Mapping) or is_categorical(family) or categorical_features is not None
     return named or missing == "informative" or (isinstance(family, str) and family == "auto")
 
@@ -94,7 +94,7 @@ def schema_of_totals(
 def _asked(
     X: Any, kinds: Kinds, names: npt.ArrayLike | None, family: Any, categorical_features: Any
 ) -> tuple[list[tuple[Family, Integers]], Integers]:
-    """The families that were asked for, categories of text included, and the columns that are left."""
+    """Return the families that were asked for, categories of text included, and the columns that are left."""
     n_columns = len(kinds)
     categories = _picked(categorical_features, X, names, n_columns, "categorical_features")
     asked: list[tuple[Any, Booleans]] = [(Categorical(), categories)]
@@ -115,7 +115,7 @@ def _asked(
 
 
 def _merged(found: list[tuple[Family, Integers]]) -> tuple[list[tuple[Family, Integers]], Integers]:
-    """Each family once, its columns in order; and the columns that are categories."""
+    """Return each family once, its columns in order; and the columns that are categories."""
     by_family: dict[Family, list[Integers]] = {}
     for family, at in found:
         by_family.setdefault(family, []).append(at)
@@ -125,7 +125,7 @@ def _merged(found: list[tuple[Family, Integers]]) -> tuple[list[tuple[Family, In
 
 
 def _picked(selector: Any, X: Any, names: npt.ArrayLike | None, n_columns: int, what: str) -> Booleans:
-    """Which columns a name, a number, a slice, a mask, a function of X or a list of these picks."""
+    """Return which columns a name, a number, a slice, a mask, a function of X or a list of these picks."""
     out = np.zeros(n_columns, dtype=np.bool_)
     if selector is None:
         return out

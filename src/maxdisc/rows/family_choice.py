@@ -43,7 +43,7 @@ class Values:
 
     @classmethod
     def of(cls, numbers: Floats) -> Values:
-        """Of numbers (N, D), where NaN is a missing cell."""
+        """Build from numbers (N, D), where NaN is a missing cell."""
         there = ~np.isnan(numbers)
         count = there.sum(axis=0)
         low = np.where(there, numbers, np.inf).min(axis=0, initial=np.inf)
@@ -125,7 +125,7 @@ def _sample(codes: Integers, most: int) -> Integers:
 def _told(
     family: Family, values: Floats, codes: Integers, n_classes: int, weights: Floats, folds: Integers
 ) -> Floats:
-    """The log probability of the held-out rows' classes by each column alone, shape (D,)."""
+    """Return the log probability of the held-out rows' classes by each column alone, shape (D,)."""
     block = Block(family, np.arange(values.shape[1]))
     X = values
     if block.has_levels:

@@ -51,13 +51,13 @@ class Cells:
         return Cells(self.kinds, self.numbers[rows], self.coded[rows], self.at)
 
     def missing(self) -> Booleans:
-        """Which cells are missing, shape (N, D)."""
+        """Return which cells are missing, shape (N, D)."""
         out = np.isnan(self.numbers)
         out[:, self.at] = self.coded.codes < 0
         return out
 
     def worded(self, columns: Integers) -> Coded:
-        """Some columns as categories, shape (N, n): words as they are, numbers as they are written."""
+        """Return some columns as categories, shape (N, n): words as they are, numbers as they are written."""
         if np.array_equal(columns, self.at):
             return self.coded
         codes = np.full((len(self.numbers), len(columns)), -1, dtype=np.int32)
@@ -83,7 +83,7 @@ class Coded:
 
     @classmethod
     def of(cls, cells: Words) -> Coded:
-        """Of cells (N, n), None where one is missing."""
+        """Build from cells (N, n), None where one is missing."""
         place = dict.fromkeys(cells.ravel(order="K").tolist())
         place.pop(None, None)
         words = _objects(list(place))
@@ -99,7 +99,7 @@ class Coded:
         return Coded(self.codes[rows], self.words)
 
     def written(self) -> Words:
-        """The cells themselves, shape (N, n)."""
+        """Return the cells themselves, shape (N, n)."""
         # The code of a missing cell is -1, the last.
         return _objects([*self.words.tolist(), None])[self.codes]
 
@@ -113,19 +113,19 @@ class Coded:
 
 
 def _objects(values: list[Any]) -> Words:
-    """A list as an array of as many objects, whatever they are."""
+    """Return a list as an array of as many objects, whatever they are."""
     out = np.empty(len(values), dtype=object)
     out[:] = values
     return out
 
 
 def is_frame(X: Any) -> bool:
-    """Whether columns may have types of their own: a frame of pandas or polars, or a table of Arrow."""
+    """Return whether columns have types: a pandas or polars frame, or an Arrow table."""
     return _library(X) in _READERS
 
 
 def column_names(X: Any) -> list[str] | None:
-    """The names of a frame's columns; None for anything else."""
+    """Return the names of a frame's columns; None for anything else."""
     library = _library(X)
     if library not in _READERS:
         return None
@@ -155,7 +155,7 @@ def cells_of(X: Any, names: npt.ArrayLike | None = None, wanted: Integers | None
 
 
 def _library(X: Any) -> str:
-    """The library whose frame this is, if it is one."""
+    """Return the library whose frame this is, if it is one."""
     kind = type(X)
     if kind.__name__ not in ("DataFrame", "Table"):
         return ""
@@ -184,14 +184,14 @@ def _of_pandas(X: Any, names: npt.ArrayLike | None, wanted: Integers | None) -> 
 
 
 def _asked(kinds: Kinds, wanted: Integers | None) -> Booleans:
-    """Which columns are to be read, shape (D,)."""
+    """Return which columns are to be read, shape (D,)."""
     out = np.full(len(kinds), wanted is None, dtype=np.bool_)
     out[[] if wanted is None else wanted] = True
     return out
 
 
 def _arrays_of_pandas(X: Any, columns: Integers) -> Iterator[Any]:
-    """The arrays of single columns, which pandas keeps apart where they are of types of its own."""
+    """Return the arrays of single columns, which pandas keeps apart where they are of types of its own."""
     # What it uses itself; to make a Series of each column takes ten times as long.
     column = getattr(X, "_get_column_array", None) or (lambda at: X.iloc[:, at].array)
     return map(column, columns.tolist())
@@ -301,7 +301,7 @@ _READERS: dict[str, Callable[[Any, Any, Any], Cells]] = {
 
 
 def _kind_of_letter(letter: str) -> int:
-    """What columns of a numpy kind hold; -1 for dates, durations and complex numbers."""
+    """Return what columns of a numpy kind hold; -1 for dates, durations and complex numbers."""
     return BOOLEAN if letter == "b" else NUMBER if letter in "iuf" else WORD if letter in "OUST" else -1
 
 
@@ -315,7 +315,7 @@ def _require_known(kinds: Kinds, dtypes: Any, names: npt.ArrayLike | None) -> No
 
 
 def _written(categories: Any, column: int, names: npt.ArrayLike | None) -> Words:
-    """The categories of a column as text, and None after the last."""
+    """Return the categories of a column as text, and None after the last."""
     values = np.full(len(categories) + 1, None, dtype=object)
     values[:-1] = np.asarray(categories, dtype=object)
     bits = _bits_of(values[:, None])
@@ -372,7 +372,7 @@ def in_a_row(columns: Integers) -> slice | Integers:
 
 
 def _each(function: Callable[[Any], Any], cells: Words, dtype: Any) -> npt.NDArray[Any]:
-    """What a function says of every cell, which are visited in the order in which they lie in memory."""
+    """Apply a function to every cell, in the order of memory."""
     turned = cells.flags.f_contiguous and not cells.flags.c_contiguous
     flat = (cells.T if turned else cells).ravel().tolist()
     out = np.fromiter(map(function, flat), dtype, count=len(flat))
@@ -380,7 +380,7 @@ def _each(function: Callable[[Any], Any], cells: Words, dtype: Any) -> npt.NDArr
 
 
 def _bits_of(objects: Words) -> npt.NDArray[np.int8]:
-    """What each cell is, by its type alone where that tells."""
+    """Return what each cell is, by its type alone where that tells."""
     found = set(map(type, objects.ravel(order="K").tolist()))
     if found <= {str}:
         return np.full(objects.shape, _TEXT, dtype=np.int8)
@@ -437,7 +437,7 @@ def _require_one_kind(
 
 
 def written_out(value: Any) -> str:
-    """A category that is no text as text: 3, 3.0 and True as '3', '3' and 'True'."""
+    """Return a category that is no text as text: 3, 3.0 and True as '3', '3' and 'True'."""
     if isinstance(value, bool | np.bool_):
         return str(bool(value))
     number = float(value)
@@ -453,7 +453,7 @@ class Levels:
 
     @classmethod
     def of(cls, cells: Coded | Words, at: Integers) -> Levels:
-        """The levels that cells (N, n) of columns ``at`` (n,) have."""
+        """Return the levels that cells (N, n) of columns ``at`` (n,) have."""
         coded = cells if isinstance(cells, Coded) else Coded.of(cells)
         there = coded.codes >= 0
         used = np.bincount(coded.codes[there], minlength=len(coded.words)) > 0
@@ -479,17 +479,17 @@ class Levels:
         return self.words[self.keys % max(len(self.words), 1)] if len(self.keys) else self.words[:0]
 
     def joined(self, other: Levels) -> Levels:
-        """The levels of both."""
+        """Return the levels of both."""
         words = np.array(sorted({*self.words, *other.words}), dtype=object)
         keys = [levels.columns * len(words) + _found(words, levels.names) for levels in (self, other)]
         return Levels(words, np.unique(np.concatenate(keys)))
 
     def positions(self, other: Levels) -> Integers:
-        """Where among these levels those of another list are, which must all be here."""
+        """Return where among these levels those of another list are, which must all be here."""
         return np.searchsorted(self.keys, other.columns * len(self.words) + _found(self.words, other.names))
 
     def indicators(self, cells: Coded | Words, at: Integers) -> tuple[Matrix, Booleans]:
-        """A sparse (N, E) matrix with a 1 for the level of each cell, and which cells have one never seen."""
+        """Return one-hot indicators (N, E), sparse, and which cells have an unseen level."""
         places = self._places(cells if isinstance(cells, Coded) else Coded.of(cells))
         found = self._keys_of(places, at)
         hit = found >= 0
@@ -503,7 +503,7 @@ class Levels:
         return matrix, ~hit & (places <= len(self.words))
 
     def _keys_of(self, places: npt.NDArray[np.int32], at: Integers) -> Integers:
-        """Where among the keys those of columns ``at`` with words at ``places`` are; -1 if nowhere."""
+        """Return where among the keys those of columns ``at`` with words at ``places`` are; -1 if nowhere."""
         n_words = len(self.words)
         if not len(self.keys):
             return np.full(places.shape, -1, dtype=np.int32)
@@ -519,7 +519,7 @@ class Levels:
         return np.where(self.keys[found] == keys, found, -1)
 
     def _places(self, coded: Coded) -> npt.NDArray[np.int32]:
-        """The place of each cell's word in the list of all W; W for unknown ones, W + 1 for missing cells."""
+        """Return the position of each cell's word among W; W for unknown, W + 1 for missing cells."""
         n_words = len(self.words)
         place = {word: at for at, word in enumerate(self.words.tolist())}
         there = [*(place.get(word, n_words) for word in coded.words.tolist()), n_words + 1]

@@ -42,7 +42,7 @@ class Engine(Protocol):
 
 
 def entrywise(one: list[Any], other: list[Any]) -> list[Any]:
-    """The sum of two results of a job; an empty one adds nothing."""
+    """Return the sum of two results of a job; an empty one adds nothing."""
     if not one or not other:
         return one or other
     return [a + b for a, b in zip(one, other, strict=True)]
@@ -111,7 +111,7 @@ class PartitionedRows:
     def counted(
         self, family: Family | Columns, folds: Folds | None = None, most: int = 0
     ) -> tuple[list[Any], list[RowSample]]:
-        """The moments, and of each fold a sample of at most so many rows, in the same pass.
+        """Return the moments and, in the same pass, a sample of rows of each fold.
 
         Without ``most`` there are no samples.
         """

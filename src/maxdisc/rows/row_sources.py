@@ -41,7 +41,7 @@ class Folds(Protocol):
         """Whether some rows are neither held out nor trained on."""
 
     def of(self, X: Matrix, start: int) -> Integers:
-        """The fold of each row of a batch whose first row is number ``start``; shape (n,)."""
+        """Return the fold of each row of a batch whose first row is number ``start``; shape (n,)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,20 +96,20 @@ class RenumberedFolds:
 
     @classmethod
     def some(cls, folds: Folds, chosen: range) -> RenumberedFolds:
-        """Those chosen; the rows of the others are always trained on."""
+        """Return those chosen; the rows of the others are always trained on."""
         at = np.arange(folds.count)
         held = (at >= chosen.start) & (at < chosen.stop)
         return cls(folds, np.where(held, at - chosen.start, ALWAYS_TRAINING))
 
     @classmethod
     def without(cls, folds: Folds, left_out: int) -> RenumberedFolds:
-        """All but one, whose rows take no part."""
+        """Return all but one, whose rows take no part."""
         at = np.arange(folds.count)
         return cls(folds, np.where(at == left_out, LEFT_OUT, at - (at > left_out)))
 
     @classmethod
     def together(cls, folds: Folds, count: int) -> RenumberedFolds:
-        """All, put together into fewer."""
+        """Return all, put together into fewer."""
         return cls(folds, np.arange(folds.count) % count)
 
     @property
@@ -126,7 +126,7 @@ class RenumberedFolds:
 
 
 def row_hashes(X: Matrix, rows: Integers | None = None) -> npt.NDArray[np.uint64]:
-    """A 64-bit hash of the non-zero cells of each row, or of some rows, shape (N,).
+    """Return a 64-bit hash of the non-zero cells of each row, or of some rows, shape (N,).
 
     A sum of one mixed word for each non-zero cell, so that it needs no order; NaNs are all alike.
     """
@@ -165,7 +165,7 @@ def _mixed(columns: npt.NDArray[np.integer], values: npt.NDArray[np.generic]) ->
 
 
 def scrambled(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The finaliser of splitmix64: every bit of the input reaches every bit of the output."""
+    """Return the finaliser of splitmix64: every bit of the input reaches every bit of the output."""
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return words ^ (words >> np.uint64(31))
@@ -188,7 +188,7 @@ class Rows(Protocol):
         """C, the number of classes."""
 
     def example(self) -> Matrix:
-        """Some of the rows, from which a family can be chosen."""
+        """Return some of the rows, from which a family can be chosen."""
 
     def moments(self, family: Family, folds: Folds | None = None) -> list[ClassMoments]:
         """Moments of the rows of each fold, then of those never held out: ``count + 1`` of them."""
@@ -310,7 +310,7 @@ class ArrayRows:
         return parts
 
     def _mixed_moments(self, columns: Columns, folds: Folds | None) -> list[MixedMoments]:
-        """The moments of every block, each counted as rows of one family are."""
+        """Return the moments of every block, each counted as rows of one family are."""
         whole = self.X if self.source is None else self.source
         by_block = []
         for block, cells in zip(columns.blocks, self.X.parts, strict=True):
@@ -319,7 +319,7 @@ class ArrayRows:
         return [MixedMoments(list(parts), columns.n_columns) for parts in zip(*by_block, strict=True)]
 
     def _sums_tell(self, family: Family, members: Membership) -> bool:
-        """Whether sums of squares show what is out of range: on the line, of a table all of which is summed.
+        """Return whether sums of squares reveal values out of range.
 
         Then it need not be read once more just to look.
         """
@@ -344,7 +344,7 @@ class ArrayRows:
         return parts
 
     def dealt(self, folds: Folds) -> Integers:
-        """The fold of each row, shape (N,)."""
+        """Return the fold of each row, shape (N,)."""
         return folds.of(self.X if self.source is None else self.source, self.start)
 
     def _members(self, folds: Folds | None) -> tuple[Membership, bool]:
@@ -369,7 +369,7 @@ class ArrayRows:
 
 
 def _in_range(moments: ClassMoments, family: Family, least: float) -> bool:
-    """Whether sums of squares are too small for any value, of this weight or more, to be out of range.
+    """Return whether sums of squares are too small for any value, of this weight or more, to be out of range.
 
     Such a value would be far from the origin of its class, and its square alone more than this; or else the
     origin is large.
@@ -465,7 +465,7 @@ _Sums = TypeVar("_Sums", ClassMoments, ClassProducts)
 
 
 def _added(parts: Iterable[list[_Sums]]) -> list[_Sums]:
-    """What the batches counted, fold by fold, so that no more than one sum is held twice."""
+    """Return what the batches counted, fold by fold, so that no more than one sum is held twice."""
     total: list[_Sums] | None = None
     for part in parts:
         if total is None:

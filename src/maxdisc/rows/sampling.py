@@ -57,7 +57,7 @@ class RowSample:
         return RowSample(stacked([ours, theirs])[place], codes[kept], weights, hashes[kept], self.most, seen)
 
     def level_weights(self) -> Floats:
-        """The weights, as :meth:`maxdisc.selection.held_out.HeldOut.levelled` has them."""
+        """Return the weights, as :meth:`maxdisc.selection.held_out.HeldOut.levelled` has them."""
         return limit_weights(self.weights, self.seen > self.most)
 
 
@@ -75,7 +75,7 @@ class RowTrial:
         sizes: Integers,  # noqa: ARG002  # rows are drawn whatever is tried on them
         rows: Integers,
     ) -> RowSample:
-        """The sample."""
+        """Return the sample."""
         rows, codes, weights, hashes, seen = draw_rows(X, labels, weights, rows, self.most)
         return RowSample(X[rows], codes, weights, hashes, self.most, seen)
 
@@ -83,7 +83,7 @@ class RowTrial:
 def draw_rows(
     X: Matrix, labels: npt.NDArray[Any], weights: Floats, rows: Integers, most: int, whole: bool = False
 ) -> tuple[Integers, Integers, Floats, Hashes, int]:
-    """Which of some rows are in the sample, their codes, weights and hashes, and how many there were."""
+    """Return the sampled rows with codes, weights and hashes, and the number of all rows."""
     codes, weights = labels[rows], weights[rows]
     if codes.ndim == 2:
         # A row that belongs to several classes counts for the one it belongs to most.

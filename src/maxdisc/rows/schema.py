@@ -63,7 +63,7 @@ class Schema:
         return plain_family(self) or self.columns
 
     def example(self) -> Matrix:
-        """A row such as :meth:`encoded` makes, of zeros."""
+        """Return a row such as :meth:`encoded` makes, of zeros."""
         if plain_family(self) is not None:
             return np.zeros((1, len(self.kinds)))
         blocks = self.columns.blocks
@@ -72,14 +72,14 @@ class Schema:
     def encoded(
         self, cells: Cells, names: npt.ArrayLike | None = None, wanted: Integers | None = None
     ) -> Matrix:
-        """Some rows as :attr:`family` takes them: a table, or one matrix; see :meth:`table`."""
+        """Return some rows as :attr:`family` takes them: a table, or one matrix; see :meth:`table`."""
         table = self.table(cells, names, wanted)
         return table if plain_family(self) is None else table.parts[0]
 
     def table(
         self, cells: Cells, names: npt.ArrayLike | None = None, wanted: Integers | None = None
     ) -> Table:
-        """The matrices of some rows; raise ``ValueError``, naming the column, if they are of other kinds.
+        """Return the blocks of some rows; raise ``ValueError`` with the column if kinds differ.
 
         To predict, say which columns are wanted: levels are looked up for these alone, and numbers that an
         automatic family cannot have are missing.
@@ -98,7 +98,7 @@ class Schema:
         return Table(parts, len(self.kinds))
 
     def unseen(self, cells: Cells) -> Integers:
-        """How many cells of each column have a level that no row of the fit had, shape (D,)."""
+        """Return how many cells of each column have a level that no row of the fit had, shape (D,)."""
         out = np.zeros(len(self.kinds), dtype=np.intp)
         if len(self.categories):
             unseen = self.levels.indicators(cells.worded(self.categories), self.categories)[1]
@@ -144,12 +144,12 @@ class Schema:
         return MixedMoments(parts, moments.n_features)
 
     def families_of_columns(self) -> list[tuple[Family, Integers]]:
-        """Each family with its columns, categories included, as a user sees them."""
+        """Return each family with its columns, categories included, as a user sees them."""
         listed = list(self.families)
         return [*listed, (Categorical(), self.categories)] if len(self.categories) else listed
 
     def drawn(self, parts: Sequence[Floats]) -> npt.NDArray[np.object_]:
-        """Rows of the table from draws of each block, shape (N, D): levels by name, missing cells None."""
+        """Return rows (N, D) from draws of each block: levels by name, None where missing."""
         out = np.full((len(parts[0]), len(self.kinds)), None, dtype=object)
         for (_, columns), values in zip(self.families, parts, strict=False):
             out[:, columns] = values
@@ -167,7 +167,7 @@ class Schema:
 
 
 def _possible(family: Family, values: Floats, checked: Booleans) -> Floats:
-    """Numbers, NaN where an automatic family cannot have them."""
+    """Return numbers, NaN where an automatic family cannot have them."""
     if family.support == Support() or not checked.any():
         return values
     some = values if checked.all() else values[:, checked]
@@ -181,7 +181,7 @@ def _possible(family: Family, values: Floats, checked: Booleans) -> Floats:
 
 
 def plain_family(schema: Schema) -> Family | None:
-    """The one family of all columns, where numbers of one family are all there is; None otherwise."""
+    """Return the one family of all columns, where numbers of one family are all there is; None otherwise."""
     alone = len(schema.families) == 1 and not len(schema.categories) and not len(schema.informative)
     # What an automatic family cannot have must be known as such.
     whole = alone and (not len(schema.automatic) or schema.families[0][0].support == Support())
@@ -209,7 +209,7 @@ def require_some_cells(empty: Booleans, names: npt.ArrayLike | None) -> None:
 
 
 def first_unobserved(cells: Cells, codes: Integers, n_classes: int) -> tuple[int, int, int] | None:
-    """A class and a column that have no cell in common, and how many such pairs there are; None if none."""
+    """Return the first class and column without a common cell, and the number of such pairs."""
     missing = cells.missing()
     if not missing.any():
         return None

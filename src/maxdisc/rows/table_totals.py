@@ -51,7 +51,7 @@ class TableTotals:
         names: npt.ArrayLike | None = None,
         weights: Floats | None = None,
     ) -> TableTotals:
-        """Of some rows; raise ``ValueError``, naming the column, for numbers that are infinite."""
+        """Build from some rows; raise ``ValueError``, naming the column, for numbers that are infinite."""
         called = [str(n) for n in (range(len(cells.kinds)) if names is None else np.asarray(names).tolist())]
         require_finite(cells, names)
         facts = Values.of(cells.numbers)
@@ -120,7 +120,7 @@ class TableTotals:
         return _listed(self.level_columns, self.levels)
 
     def levels_of(self, columns: Integers) -> Levels:
-        """The levels of some columns; raise ``ValueError`` for numbers that are too many to be codes."""
+        """Return the levels of some columns; raise ``ValueError`` for too many numbers."""
         known = np.isin(columns, self.level_columns)
         if not known.all():
             where = column_name(int(columns[np.argmin(known)]), self.names)
@@ -132,14 +132,14 @@ class TableTotals:
         return _listed(self.level_columns[some], [self.levels[at] for at in some.tolist()])
 
     def values(self, columns: Integers) -> Values:
-        """What decides which families some columns can have."""
+        """Return what decides which families some columns can have."""
         zeros, count = self.zeros[columns], self.count[columns]
         given = (self.low[columns], self.high[columns], self.whole[columns])
         return Values(*given, zeros / np.maximum(count, 1), count)
 
 
 def _with_levels(kinds: Kinds, whole: Booleans, low: Floats, high: Floats) -> Integers:
-    """The columns of text, and those of whole numbers that are few enough to be codes."""
+    """Return the columns of text, and those of whole numbers that are few enough to be codes."""
     with np.errstate(invalid="ignore"):
         codes = whole & (low <= high) & (high - low < MOST_CODES)
     return np.flatnonzero((kinds == WORD) | ((kinds == NUMBER) & codes))
@@ -155,7 +155,7 @@ def _listed(columns: Integers, names: list[str]) -> Levels:
 
 
 def _hashes(cells: Cells, labels: npt.NDArray[np.str_]) -> npt.NDArray[np.uint64]:
-    """A 64-bit hash of the cells and the label of each row, shape (N,), whatever else there is."""
+    """Return a 64-bit hash of the cells and the label of each row, shape (N,), whatever else there is."""
     total = row_hashes(cells.numbers)
     if len(cells.at):
         words = np.array([*map(_hash, cells.coded.words.tolist()), 0], dtype=np.uint64)

@@ -26,7 +26,7 @@ def require_one_of(name: str, value: Any, allowed: Collection[Any]) -> None:
 
 
 def given_smoothing(smoothing: Any) -> Smoothing | None:
-    """The smoothing asked for; None for "auto"."""
+    """Return the smoothing asked for; None for "auto"."""
     if isinstance(smoothing, Smoothing):
         return smoothing
     if isinstance(smoothing, numbers.Real) and not isinstance(smoothing, bool):
@@ -37,7 +37,7 @@ def given_smoothing(smoothing: Any) -> Smoothing | None:
 
 
 def given_jobs(n_jobs: Any) -> int | None:
-    """A number of threads, less than 0 for all but some, or None; raise ``ValueError`` for what is none."""
+    """Validate ``n_jobs`` (joblib convention)."""
     if n_jobs is None:
         return None
     if not isinstance(n_jobs, numbers.Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
@@ -46,7 +46,7 @@ def given_jobs(n_jobs: Any) -> int | None:
 
 
 def given_redundancy(redundancy: Any) -> float:
-    """The strength asked for, a number of at least 0."""
+    """Return the strength asked for, a number of at least 0."""
     number = isinstance(redundancy, numbers.Real) and not isinstance(redundancy, bool)
     if not (number and 0 <= float(redundancy) < np.inf):
         raise ValueError(f"redundancy must be a number of at least 0, got {redundancy!r}.")
@@ -54,7 +54,7 @@ def given_redundancy(redundancy: Any) -> float:
 
 
 def given_structure(structure: Any) -> Joint | None:
-    """The joint densities asked for; None for independent features."""
+    """Return the joint densities asked for; None for independent features."""
     if isinstance(structure, Joint):
         return structure
     if isinstance(structure, str) and structure in ("independent", "joint"):
@@ -63,7 +63,7 @@ def given_structure(structure: Any) -> Joint | None:
 
 
 def given_size(n_asked: Any, n_features: int | None = None) -> int | None:
-    """The number of features asked for; None for "auto", or where it takes the number there are to tell."""
+    """Return the requested number of features; None for "auto" or if it depends on D."""
     if isinstance(n_asked, str) and n_asked in ("auto", "all"):
         return None if n_asked == "auto" else n_features
     if isinstance(n_asked, numbers.Integral) and not isinstance(n_asked, bool) and int(n_asked) >= 1:
@@ -79,7 +79,7 @@ def given_size(n_asked: Any, n_features: int | None = None) -> int | None:
 
 
 def given_prior(prior: Any, classes: npt.NDArray[np.generic]) -> Floats | None:
-    """The class probabilities asked for, shape (C,); None for those of the data."""
+    """Return the class probabilities asked for, shape (C,); None for those of the data."""
     if prior is None:
         return None
     try:
@@ -107,7 +107,7 @@ def require_labels(y: Any, instead: str = "drop those rows") -> None:
 
 
 def given_unlabelled(unlabelled: Any) -> Any:
-    """The label that means "no label"; None if there is none but None itself."""
+    """Return the label that means "no label"; None if there is none but None itself."""
     if unlabelled is None or isinstance(unlabelled, str | numbers.Real | np.bool_):
         return unlabelled
     raise ValueError(f"unlabelled must be None or a label, such as -1 or 'unknown', got {unlabelled!r}.")
@@ -148,7 +148,7 @@ def sorted_out(y: Any, unlabelled: Any = None) -> tuple[Any, Booleans | None]:
 
 
 def _is(label: Any, value: Any) -> bool:
-    """Whether a label is that value: a word for a word, a number for a number."""
+    """Return whether a label is that value: a word for a word, a number for a number."""
     return isinstance(label, str) == isinstance(value, str) and bool(label == value)
 
 
@@ -158,7 +158,7 @@ def _is_missing(label: Any) -> bool:
 
 
 def sorted_union(*label_sets: npt.ArrayLike) -> npt.NDArray[np.generic]:
-    """All labels, sorted; raise ``ValueError`` where some are words and some are numbers."""
+    """Return all labels, sorted; raise ``ValueError`` where some are words and some are numbers."""
     arrays = [a for a in (np.unique(np.asarray(labels)) for labels in label_sets) if len(a)]
     if len({_kind(a) for a in arrays}) > 1:
         shown = " and ".join(repr(a[:1].tolist()[0]) for a in arrays)

@@ -119,7 +119,7 @@ class AveragedModels:
         return RIDGES if joint.covariance == "shared" else TRIED
 
     def shrinkages(self, sample: JointSample, size: int) -> list[Shrinkage]:
-        """The shrinkage of each strength, for a density of so many features."""
+        """Return the shrinkage of each strength, for a density of so many features."""
         joint = self.models.joint
         if joint.shrinkage != "auto" or joint.covariance != "shared":
             return list(self._strengths)
@@ -165,7 +165,7 @@ class AveragedModels:
         return {transform: self.models.view(transform) for transform, _ in self.models.candidates}
 
     def samples(self, folds: Folds | None, size: int) -> dict[Candidate, FoldSamples]:
-        """What the models of every fold are made from, for each candidate."""
+        """Return what the models of every fold are made from, for each candidate."""
         return {
             (transform, per_class): FoldSamples(
                 self.models, self._views[transform], folds, size, per_class, transform
@@ -238,7 +238,7 @@ class AveragedModels:
         return Average(ranking, decision, joint, path, evidence)
 
     def _n_held(self, sweeps: Sequence[Sweep]) -> float:
-        """How many rows were held out, each counted once however often it was."""
+        """Return how many rows were held out, each counted once however often it was."""
         rows = self.models.rows
         if not isinstance(rows, ArrayRows):
             return sum(counts.weight for counts in sweeps) * self._rows_by_weight
@@ -247,7 +247,7 @@ class AveragedModels:
         return float(weights[held].sum()) * self._rows_by_weight
 
     def _path(self, sweeps: Sequence[Sweep], best: int, chosen: Integers) -> SelectionPath:
-        """The path over sizes at the transform and strength of a member."""
+        """Return the path over sizes at the transform and strength of a member."""
         same = [
             i for i, m in enumerate(self.members) if replace(m, size=0) == replace(self.members[best], size=0)
         ]
@@ -257,7 +257,7 @@ class AveragedModels:
     def _made(
         self, weights: Floats, trusts: Floats, best: int
     ) -> tuple[FeatureRanking, AveragedDecision, Joint, dict[int, str]] | None:
-        """The average from all the rows, and the names of its models; None if it is not linear."""
+        """Return the average from all the rows, and the names of its models; None if it is not linear."""
         used = [i for i in range(len(weights)) if weights[i] > 0 or i == best]
         size = max(self.members[i].size for i in used)
         single = np.count_nonzero(weights) == 1
@@ -335,15 +335,15 @@ class _Trials:
         return self.averaged.samples(self.folds, int(self.averaged.sizes[-1]))
 
     def trained(self, fold: int) -> bool:
-        """Whether a fold has training rows."""
+        """Return whether a fold has training rows."""
         return next(iter(self.samples.values())).trained(fold)
 
     def sweeps(self, n_members: int) -> list[Sweep]:
-        """What every model gets right, and its losses (trusts, members), fold by fold."""
+        """Return what every model gets right, and its losses (trusts, members), fold by fold."""
         return self._swept(lambda fold: _Trial(self, fold), n_members)
 
     def judged(self, shares: Floats) -> Sweep:
-        """What the sum of all scores, each times its share, gets right."""
+        """Return what the sum of all scores, each times its share, gets right."""
         if self.averaged.remembered:
             parts = [_counts(_weighted(s, shares), labels, w, (1.0,)) for s, labels, w in self.seen]
         else:
@@ -438,7 +438,7 @@ def _named(member: Member, what: str) -> str:
 
 
 def _weighted(scores: Floats, shares: Floats) -> Floats:
-    """The sum of scores (M, n, C) times shares, as one model; what has no share may be infinite."""
+    """Return the sum of scores (M, n, C) times shares, as one model; what has no share may be infinite."""
     used = np.flatnonzero(shares)
     return np.sum([shares[i] * scores[i] for i in used], axis=0)[None]
 

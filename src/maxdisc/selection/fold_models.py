@@ -85,7 +85,7 @@ class SelectionPath:
 
     @classmethod
     def of(cls, sizes: Integers, sweeps: Sequence[Sweep], smoothing: Smoothing) -> SelectionPath:
-        """From the counts of each fold; folds without rows are dropped."""
+        """Build from the counts of each fold; folds without rows are dropped."""
         full = [s for s in sweeps if s.weight > 0]
         if not full:
             raise ValueError("no fold has both rows to train on and rows held out: choose another cv.")
@@ -98,7 +98,7 @@ class SelectionPath:
         return cls(sizes, accuracy, loss, weight, n_rows, smoothing)
 
     def joined(self, other: SelectionPath) -> SelectionPath:
-        """The path over the folds of both; sizes and smoothing must be the same."""
+        """Return the path over the folds of both; sizes and smoothing must be the same."""
         pairs = (
             (self.accuracy, other.accuracy),
             (self.log_loss, other.log_loss),
@@ -127,7 +127,7 @@ class SelectionPath:
         return np.sqrt(self.accuracy[0] * (1 - self.accuracy[0]) / self.n_rows[0])
 
     def best_position(self, rule: Rule = "best", by: Literal["accuracy", "log_loss"] = "accuracy") -> int:
-        """Where in ``sizes`` the rule points."""
+        """Return where in ``sizes`` the rule points."""
         if by == "log_loss":
             return self._least_loss(rule)
         accuracy = self.mean_accuracy
@@ -138,7 +138,7 @@ class SelectionPath:
         return int(np.argmax(accuracy >= accuracy[top] - self.standard_error[top] - 1e-12))
 
     def _least_loss(self, rule: Rule) -> int:
-        """The first place with the least log-loss, or within one standard error of it over the folds."""
+        """Return the first position with the least log-loss, or within one standard error."""
         loss = np.nan_to_num(self.mean_log_loss, nan=np.inf)
         least = int(np.argmin(loss))
         # Parameters are found to so many digits.
@@ -150,7 +150,7 @@ class SelectionPath:
         return int(np.argmax(loss <= bound))
 
     def best_size(self, rule: Rule = "best") -> int:
-        """The number of features to keep.
+        """Return the number of features to keep.
 
         Parameters
         ----------
@@ -226,7 +226,7 @@ class FoldModels:
         return self.parts[0][0].n_features
 
     def total(self) -> AnyMoments:
-        """The moments of all the rows; splits that leave some out take a pass of their own."""
+        """Return the moments of all the rows; splits that leave some out take a pass of their own."""
         if any(folds.leaves_out for folds in self.plans):
             return self.rows.moments(cast(Family, self.family))[0]
         return added(self.parts[0])
@@ -265,7 +265,7 @@ class FoldModels:
     def unknown(
         self, edges: Integers, smoothing: Smoothing, most: int, held: dict[int, HeldOut]
     ) -> dict[int, Floats] | None:
-        """The evidence for unknown classes, where the rows are in memory; see ``Trials``."""
+        """Return the evidence for unknown classes, where the rows are in memory; see ``Trials``."""
         sample = self._sampled(most)
         rows = self.rows if sample is None else sample[0]
         if not isinstance(rows, ArrayRows):
@@ -303,13 +303,13 @@ class FoldModels:
         return {}
 
     def kept(self, fold: int, smoothing: Smoothing, size: int) -> Integers:
-        """The best features by the training rows of a fold, shape (size,); there must be one plan."""
+        """Return the best features by the training rows of a fold, shape (size,); there must be one plan."""
         self._prepare((smoothing,))
         sizes = np.array([size])
         return self._decision(self._training_of(0), sizes, smoothing, 0, 0, fold).columns
 
     def coarser(self, count: int) -> FoldModels:
-        """The models of fewer folds; there must be one plan."""
+        """Return the models of fewer folds; there must be one plan."""
         (folds,), (parts,) = self.plans, self.parts
         merged = [added(parts[: folds.count][f::count]) for f in range(count)]
         return replace(
@@ -317,7 +317,7 @@ class FoldModels:
         )
 
     def without(self, fold: int) -> FoldModels:
-        """The models of the same folds on the rows of all folds but one; there must be one plan."""
+        """Return the models of the same folds on the rows of all folds but one; there must be one plan."""
         (folds,), (parts,) = self.plans, self.parts
         left = [part for f, part in enumerate(parts) if f != fold]
         return replace(self, plans=[RenumberedFolds.without(folds, fold)], parts=[left])
@@ -350,7 +350,7 @@ class FoldModels:
         trial: Callable[[_Decision], Sweepable[Counted]],
         sample: tuple[Rows, Sequence[Folds]] | None = None,
     ) -> dict[int, Counted]:
-        """What the decision of every fold, or of those chosen, makes of its held-out rows, or of a sample."""
+        """Return the sweep of every (chosen) fold's decision over its held-out rows."""
         out: dict[int, Counted] = {}
         before = 0
         rows, plans = sample or (self.rows, self.plans)
@@ -403,7 +403,7 @@ class FoldModels:
         reorder: Reorder | None,
         place: tuple[int, int],
     ) -> tuple[FeatureRanking, _Decision]:
-        """The model of some training rows; small ones are made for all smoothings tried at once."""
+        """Return the model of some training rows; small ones are made for all smoothings tried at once."""
         group = self._beside.get(smoothing, ())
         if (
             len(group) < 2
@@ -436,7 +436,7 @@ class FoldModels:
         return {}
 
     def with_stability(self, choice: Choice) -> Choice:
-        """What was chosen on these folds, with how many of their models keep each feature."""
+        """Return what was chosen on these folds, with how many of their models keep each feature."""
         kept = [order[: choice.size] for (s, *_), order in self._orders.items() if s == choice.smoothing]
         return choice if not kept else replace(choice, stability=share_of_folds(kept, self.n_features))
 
@@ -474,13 +474,13 @@ def share_of_folds(kept: Sequence[npt.NDArray[np.integer]], n_features: int) -> 
 
 
 def _is_held_easily(rows: Rows, folds: Folds, most: int) -> bool:
-    """Whether a sample of so many rows of each fold takes little memory; sparse rows do."""
+    """Return whether a sample of so many rows of each fold takes little memory; sparse rows do."""
     example = rows.example()
     return is_sparse(example) or 8 * example.shape[1] * most * folds.count <= LARGEST_SAMPLE
 
 
 def _in_memory(drawn: Sequence[RowSample], n_classes: int) -> tuple[ArrayRows, Sequence[Folds]]:
-    """The samples of all folds as rows, and which of them are whose."""
+    """Return the samples of all folds as rows, and which of them are whose."""
     rows = ArrayRows(
         stacked([part.X for part in drawn]),
         np.concatenate([part.codes for part in drawn]),
@@ -503,7 +503,7 @@ def _training_of(parts: list[AnyMoments]) -> Callable[[int], AnyMoments]:
 
 
 def _common(chosen: range, before: int, count: int) -> range:
-    """Those of ``count`` folds that are chosen, where ``before`` of other plans come first."""
+    """Return those of ``count`` folds that are chosen, where ``before`` of other plans come first."""
     return range(max(chosen.start - before, 0), min(chosen.stop - before, count))
 
 
@@ -522,7 +522,7 @@ class Trials(Protocol):
     def held_out(
         self, edges: Integers, smoothings: Sequence[Smoothing], most: int, chosen: range | None = None
     ) -> list[dict[int, HeldOut]]:
-        """The evidence of bands of features for held-out rows, at most so many of each fold.
+        """Return the evidence of bands of features for held-out rows, at most so many of each fold.
 
         For each smoothing, by the number of the fold; folds without training rows are left out.
         """
@@ -530,14 +530,14 @@ class Trials(Protocol):
     def unknown(
         self, edges: Integers, smoothing: Smoothing, most: int, held: dict[int, HeldOut]
     ) -> dict[int, Floats] | None:
-        """The evidence (n, 2, G) of the same rows for unknown classes, by the number of the fold.
+        """Return the evidence (n, 2, G) of the same rows for unknown classes, by the number of the fold.
 
         Of one smoothing only: it takes as long as two more classes. None where the rows are out of reach.
         """
 
 
 def enough_folds(models: Trials, n_tried: int) -> int:
-    """How many of the first folds hold out enough rows to compare so many smoothings."""
+    """Return how many of the first folds hold out enough rows to compare so many smoothings."""
     held = models.held
     if n_tried < 2:
         return len(held)

@@ -41,7 +41,7 @@ def bounded(evidence: Floats) -> Floats:
 
 
 def enough_rows(n_classes: int, n_folds: int = 1) -> int:
-    """How many held-out rows of a fold are looked at, if there are more."""
+    """Return how many held-out rows of a fold are looked at, if there are more."""
     return -(-min(max(ENOUGH_SCORES // n_classes, 2500), ENOUGH_ROWS) // max(n_folds, 1))
 
 
@@ -73,7 +73,7 @@ class HeldOut:
         return replace(both.select(kept), weights=weights)
 
     def select(self, kept: Integers | npt.NDArray[np.bool_]) -> HeldOut:
-        """Some of the rows."""
+        """Return some of the rows."""
         hashes = self.hashes[kept] if len(self.hashes) else self.hashes
         parts = (self.evidence[kept], self.codes[kept], self.weights[kept], self.rows[kept])
         return HeldOut(*parts, hashes, self.most, self.seen, self.bands)
@@ -85,7 +85,7 @@ class HeldOut:
 
     @classmethod
     def joined(cls, parts: Sequence[HeldOut]) -> HeldOut:
-        """The rows of several, one after the other; their hashes only if all have them.
+        """Return the rows of several, one after the other; their hashes only if all have them.
 
         The bands are those of the first: of batches of one fold they are the same.
         """
@@ -113,7 +113,7 @@ class BandTrial:
     def swept(
         self, X: Matrix, labels: npt.NDArray[Any], weights: Floats, sizes: Integers, rows: Integers
     ) -> HeldOut:
-        """The evidence of bands that end at ``sizes``."""
+        """Return the evidence of bands that end at ``sizes``."""
         rows, codes, weights, hashes, seen = draw_rows(X, labels, weights, rows, self.most, self.whole)
         evidence = self.decision.by_bands(X[rows], sizes)
         return HeldOut(

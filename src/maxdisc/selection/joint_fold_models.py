@@ -97,7 +97,7 @@ class JointModels:
         return isinstance(self.rows, ArrayRows) and self.rows.X.shape[0] <= FEW_ROWS
 
     def view(self, transform: str | None) -> Rows:
-        """The rows, transformed."""
+        """Return the rows, transformed."""
         if transform is None:
             return self.rows
         if isinstance(self.rows, ArrayRows):
@@ -176,7 +176,7 @@ class JointModels:
         return sweeps
 
     def model(self, choice: JointChoice) -> tuple[FeatureRanking, JointDecision]:
-        """The ranking and the decision from all the rows."""
+        """Return the ranking and the decision from all the rows."""
         joint = choice.joint
         assert joint.shrinkage != "auto"
         rows = self.view(joint.transform)
@@ -186,7 +186,7 @@ class JointModels:
 
 
 def _merit(sweeps: Sequence[Sweep]) -> Floats:
-    """How good each (shrinkage, size) is, from all folds, averaged with its neighbours."""
+    """Return how good each (shrinkage, size) is, from all folds, averaged with its neighbours."""
     weight = sum(sweep.weight for sweep in sweeps)
     accuracy = np.sum([sweep.correct for sweep in sweeps], axis=0) / weight
     loss = np.sum([sweep.loss for sweep in sweeps], axis=0).min(axis=0) / weight
@@ -197,7 +197,7 @@ def _merit(sweeps: Sequence[Sweep]) -> Floats:
 
 
 def _logged(rows: ArrayRows, log: LogTransform) -> ArrayRows:
-    """The rows transformed, their folds those of the rows as they are."""
+    """Return the rows transformed, their folds those of the rows as they are."""
     return replace(rows, X=log(rows.X), source=rows.X)
 
 
@@ -248,11 +248,11 @@ class FoldSamples:
     transform: str | None
 
     def trained(self, fold: int) -> bool:
-        """Whether a fold has training rows."""
+        """Return whether a fold has training rows."""
         return bool(self._training(fold).weight.any())
 
     def of(self, fold: int | None) -> tuple[FeatureRanking, JointSample]:
-        """The ranking by the training rows of a fold, and the sample of its best columns."""
+        """Return the ranking by the training rows of a fold, and the sample of its best columns."""
         ranking = self._ranking(fold)
         columns, moments = ranking.order[: self.size], self._training(fold)
         given = (self.models.prior, self.models._log.unit if self.transform else None)
@@ -329,7 +329,7 @@ class FoldSamples:
         return np.where(np.isnan(z), 0.0, z), members
 
     def _members(self, fold: int | None) -> Membership:
-        """The training rows of a fold, and the class of each."""
+        """Return the training rows of a fold, and the class of each."""
         assert isinstance(self.rows, ArrayRows)
         held = np.zeros(self.rows.X.shape[0], dtype=np.intp)
         if fold is not None and self.folds is not None:
@@ -339,11 +339,11 @@ class FoldSamples:
 
 
 def _others(parts: list[Any], fold: int | None) -> list[Any]:
-    """All parts but that of the fold."""
+    """Return all parts but that of the fold."""
     return [part for f, part in enumerate(parts) if f != fold]
 
 
 def _halves_of(parts: list[ClassProducts], fold: int | None, half: int) -> ClassProducts:
-    """One half of every fold but the one given; what the half-folds never hold out is empty."""
+    """Return one half of every fold but the one given; what the half-folds never hold out is empty."""
     kept = [part for p, part in enumerate(parts[:-1]) if p % 2 == half and (fold is None or p // 2 != fold)]
     return ClassProducts.total(kept)

@@ -36,7 +36,7 @@ SMALL_TABLE = 2**26
 
 
 def suits(rows: ArrayRows, family: Family, divergence: Divergence) -> bool:
-    """Whether these rows and models are such as :class:`SparseFoldModels` takes, and large enough to gain."""
+    """Return whether :class:`SparseFoldModels` supports these rows and models, and pays off."""
     return (
         is_sparse(rows.X)
         and rows.labels.ndim == 1
@@ -67,7 +67,7 @@ class SparseFoldModels:
         return int(self.rows.X.shape[1])
 
     def total(self) -> ClassMoments:
-        """The moments of all the rows."""
+        """Return the moments of all the rows."""
         return self._whole
 
     @cached_property
@@ -137,19 +137,19 @@ class SparseFoldModels:
         most: int,  # noqa: ARG002  # the rows are where they were
         held: dict[int, HeldOut],
     ) -> dict[int, Floats]:
-        """The evidence for unknown classes, by the number of the fold; see ``Trials``."""
+        """Return the evidence for unknown classes, by the number of the fold; see ``Trials``."""
         trials = [trial for group in self._groups for trial in group.trials]
         out = in_threads(lambda f: trials[f].unknown(len(edges), smoothing, held[f]), list(held))
         return dict(zip(held, out, strict=True))
 
     def kept(self, fold: int, smoothing: Smoothing, size: int) -> Integers:
-        """The best features by the training rows of a fold, shape (size,); there must be one plan."""
+        """Return the best features by the training rows of a fold, shape (size,); there must be one plan."""
         sizes = np.array([size])
         found = self._tried((smoothing,), range(fold, fold + 1), lambda t, s, table: t.kept(sizes, s, table))
         return found[0][fold]
 
     def with_stability(self, choice: Choice) -> Choice:
-        """What was chosen on these folds, with how many of their models keep each feature."""
+        """Return what was chosen on these folds, with how many of their models keep each feature."""
         kept = [
             bucket <= np.searchsorted(sizes, choice.size)
             for (smoothing, *_), (sizes, bucket) in self._buckets.items()
@@ -163,11 +163,11 @@ class SparseFoldModels:
         return {}
 
     def without(self, fold: int) -> SparseFoldModels:
-        """The models of the same folds on the rows of all folds but one; there must be one plan."""
+        """Return the models of the same folds on the rows of all folds but one; there must be one plan."""
         return self._replanned(RenumberedFolds.without(self.plans[0], fold))
 
     def coarser(self, count: int) -> SparseFoldModels:
-        """The models of fewer folds; there must be one plan."""
+        """Return the models of fewer folds; there must be one plan."""
         return self._replanned(RenumberedFolds.together(self.plans[0], count))
 
     def _replanned(self, folds: Folds) -> SparseFoldModels:
@@ -309,7 +309,7 @@ class _Group:
 
 
 def _places(occurs: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
-    """The number of each feature among those that occur; -1 for the others."""
+    """Return the number of each feature among those that occur; -1 for the others."""
     return np.where(occurs, np.cumsum(occurs, dtype=np.int32) - 1, -1)
 
 
@@ -354,7 +354,7 @@ class _Trial:
         return not (self.held.size and self._class_weights.any())
 
     def sweep(self, sizes: Integers, smoothing: Smoothing, table: Floats) -> Work[Sweep]:
-        """What the model of the training rows gets right among the rows held out; writes in ``table``."""
+        """Sweep the model of the training rows over the held-out rows; uses ``table``."""
         none = Sweep.zero(len(sizes))
         if self._is_empty:
             return Work([], lambda _: none)
@@ -365,7 +365,7 @@ class _Trial:
     def evidence(
         self, edges: Integers, smoothing: Smoothing, most: int, table: Floats
     ) -> Work[HeldOut | None]:
-        """What the model says of the rows held out, or of a sample of them; writes in ``table``."""
+        """Return what the model says of the rows held out, or of a sample of them; writes in ``table``."""
         from maxdisc.decisions.compiled_sweep import band_rows
 
         if self._is_empty:
@@ -394,7 +394,7 @@ class _Trial:
         return Work([partial(told, some) for some in ranges_of_cells(X, rows)], together)
 
     def unknown(self, n_bands: int, smoothing: Smoothing, held: HeldOut) -> Floats:
-        """What the densities of unknown classes say of some rows, shape (n, 2, G)."""
+        """Return what the densities of unknown classes say of some rows, shape (n, 2, G)."""
         from maxdisc.decisions.compiled_sweep import band_rows
 
         X, every = self.models._values, np.arange(self.models.n_features)
@@ -408,12 +408,12 @@ class _Trial:
         return out
 
     def kept(self, sizes: Integers, smoothing: Smoothing, table: Floats) -> Work[Integers]:
-        """The best features of the model, in the order of their columns; writes in ``table``."""
+        """Return the best features of the model, in the order of their columns; writes in ``table``."""
         kept = np.flatnonzero(self._ranked(sizes, smoothing, table).bucket == 0)
         return Work([], lambda _: kept)
 
     def _ranked(self, sizes: Integers, smoothing: Smoothing, table: Floats) -> Bucketed:
-        """The model, with the natural parameters of the features that held-out rows have in ``table``."""
+        """Return the model, with natural parameters of the held-out features in ``table``."""
         from maxdisc.decisions import compiled_parameters as tables
 
         family, cells, n_classes = self.models.family, self._cells, self.models.rows.n_classes
@@ -445,7 +445,7 @@ class _Trial:
 
 
 def _by_columns(X: Matrix) -> Matrix:
-    """A CSR matrix as CSC, in threads over ranges of rows; cells of a column stay in the order of rows."""
+    """Convert CSR to CSC in threads; cells of a column keep the order of rows."""
     if not is_compiled(X.nnz, CELLS_AT_A_TIME):
         return sp.csc_array(X)
     from maxdisc.selection.compiled_cells import column_ends, count_columns, move_to_columns

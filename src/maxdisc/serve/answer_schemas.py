@@ -129,7 +129,7 @@ _REFUSED = {
 
 
 def told(shape: type[BaseModel] | None, *statuses: int, media: str = "application/json") -> dict[Any, Any]:
-    """The answers of a path: one that fits, and why there may be none."""
+    """Return the answers of a path: one that fits, and why there may be none."""
     refused = {status: {"description": _REFUSED[status], "model": Refusal} for status in statuses}
     if shape is not None:
         return {200: {"description": shape.__doc__, "model": shape}, **refused}

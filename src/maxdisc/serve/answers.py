@@ -38,7 +38,7 @@ _LEVELS = 1000
 
 
 def takes_little(model: ServedModel, body: PredictBody) -> bool:
-    """Whether an answer takes a millisecond or two: few rows, of few columns, among few classes."""
+    """Return whether an answer takes a millisecond or two: few rows, of few columns, among few classes."""
     n_columns = 0 if model.text is not None else int(model.classifier.n_features_in_)
     n_rows = len(body.texts or body.rows or [])
     return n_rows * max(DEARER * n_columns, len(model.classes)) <= LITTLE
@@ -54,7 +54,7 @@ def require_few_cells(n_rows: int, n_columns: int) -> None:
 
 
 def predicted(model: ServedModel, body: PredictBody, limits: Limits) -> dict[str, Any]:
-    """The classes of some documents or rows."""
+    """Return the classes of some documents or rows."""
     raw = _given(model, body.texts, body.rows, limits)
     top = len(model.classes) if body.top == 0 else min(body.top, len(model.classes))
     n_rows = len(body.texts or body.rows or [])
@@ -127,7 +127,7 @@ def _given(
     limits: Limits,
     one: bool = False,
 ) -> Any:
-    """What the model takes, of what the body has."""
+    """Return what the model takes, of what the body has."""
     wanted, other = ("text", "row") if one else ("texts", "rows")
     if model.text is None:
         wanted, other = other, wanted
@@ -150,7 +150,7 @@ def _given(
 
 
 def _said(model: ServedModel, raw: Any) -> Predictions:
-    """What the model says; what it cannot take is the sender's mistake."""
+    """Return what the model says; what it cannot take is the sender's mistake."""
     try:
         with limited_threads(1):
             return model.said(raw)
@@ -178,7 +178,7 @@ def _best(said: Predictions, top: int) -> Integers:
 
 
 def _label(model: ServedModel, label: str | None) -> Any:
-    """A class as the model knows it."""
+    """Return a class as the model knows it."""
     if label is None:
         return None
     if label not in model.classes:
@@ -193,7 +193,7 @@ def _plain(value: float | str) -> float | str | None:
 def _spans(
     model: ServedModel, text: str, terms: list[tuple[str, int, int]], odds: FeatureOdds
 ) -> list[dict[str, Any]]:
-    """Every term of the document that says something, by its place in units of UTF-16."""
+    """Return every term of the document that says something, by its place in units of UTF-16."""
     loud = {
         int(column): each for column, each in zip(odds.columns, odds.odds.tolist(), strict=True) if each != 0
     }
@@ -229,7 +229,7 @@ def ranking_of(model: ServedModel) -> None:
 
 
 def ranked(model: ServedModel, search: str, label: str | None, offset: int, limit: int) -> dict[str, Any]:
-    """A part of the ranking: features whose name has something in it, that speak for a class most."""
+    """Return a part of the ranking: features whose name has something in it, that speak for a class most."""
     table = model.ranking
     chosen = np.arange(len(table))
     if search:
@@ -267,7 +267,7 @@ def ranked(model: ServedModel, search: str, label: str | None, offset: int, limi
 
 
 def density(model: ServedModel, feature: str) -> dict[str, Any]:
-    """The curves of one feature, class by class, at common points."""
+    """Return the curves of one feature, class by class, at common points."""
     column = model.places.get(feature)
     if column is None:
         raise RefusedError(
@@ -304,12 +304,12 @@ def _at_common_points(curves: DensityCurves) -> tuple[list[float], list[list[flo
 
 
 def listed(model: ServedModel, default: bool) -> dict[str, Any]:
-    """A model as one of several."""
+    """Return a model as one of several."""
     return {"name": model.name, "kind": model.kind, "classes": model.classes, "default": default}
 
 
 def described(model: ServedModel, limits: Limits) -> dict[str, Any]:
-    """What a model is."""
+    """Return what a model is."""
     classifier = model.classifier
     return {
         "name": model.name,

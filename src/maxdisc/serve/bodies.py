@@ -62,7 +62,7 @@ def _told(error: Any) -> str:
 
 
 def schema_of(shape: type[BaseModel], examples: list[Any]) -> dict[str, Any]:
-    """What OpenAPI says of a body."""
+    """Return what OpenAPI says of a body."""
     schema = shape.model_json_schema()
     cells = {
         "type": "object",

@@ -22,7 +22,7 @@ PREDICTED = ("label", "probability", "runner_up", "runner_up_probability")
 
 
 def predicted_csv(model: ServedModel, body: bytes, limits: Limits) -> tuple[bytes, int]:
-    """The predictions of a CSV file, as one; and how many rows it has."""
+    """Return the predictions of a CSV file, as one; and how many rows it has."""
     try:
         body.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -108,7 +108,7 @@ def _beside(names: list[str], added: list[str]) -> list[str]:
 
 
 def _free(name: str, taken: set[str], reached: dict[str, int]) -> str:
-    """A name that is not taken: the next of its numbers, so that many equal names are soon told apart."""
+    """Return a name that is not taken, by the next number."""
     free, k = name, reached.get(name, 2)
     while free in taken:
         free, k = f"{name}_{k}", k + 1

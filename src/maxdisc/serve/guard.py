@@ -106,7 +106,7 @@ class Guard:
 
 
 def route_of(scope: Scope) -> str:
-    """The path of a route that there is; whatever else is asked for is one."""
+    """Return the path of a route that there is; whatever else is asked for is one."""
     route = scope.get("route")
     path = getattr(route, "path", None)
     if isinstance(path, str):

@@ -35,7 +35,7 @@ class Columns:
         ]
 
     def taken(self, rows: list[dict[str, Any]]) -> Any:
-        """Rows as the model takes them; a refusal names the row and the column."""
+        """Return rows as the model takes them; a refusal names the row and the column."""
         for row, cells in enumerate(rows):
             if not cells.keys() <= self.place.keys():
                 self._refuse_unknown(row, cells)

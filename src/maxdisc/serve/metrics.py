@@ -43,7 +43,7 @@ class Metrics:
         total[0] += seconds
 
     def text(self) -> str:
-        """All of it."""
+        """Return all of it."""
         lines = [line for name in self.MEANT for line in self._told(name)]
         return "\n".join([*self._histogram(), *lines]) + "\n"
 

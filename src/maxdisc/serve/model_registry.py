@@ -51,7 +51,7 @@ class Shelf:
         return [place.model for place in self._places.values() if place.model is not None]
 
     def model(self, name: str | None) -> ServedModel:
-        """The model of a name; whoever has it keeps it, whatever becomes of its file."""
+        """Return the model of a name; whoever has it keeps it, whatever becomes of its file."""
         place = self._places.get(self.names[0] if name is None else name)
         if place is None:
             asked = str(name)[:60]
@@ -74,7 +74,7 @@ class Shelf:
         self._log.say("loaded", model=model.name, kind=model.kind, **model.file)
 
     def changed(self) -> list[str]:
-        """The models whose file is another than the one loaded, and is no longer being written."""
+        """Return the models whose file is another than the one loaded, and is no longer being written."""
         out = []
         for name, place in self._places.items():
             mark = _mark(place.path)

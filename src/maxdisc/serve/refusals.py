@@ -21,7 +21,7 @@ class RefusedError(Exception):
         self.status, self.told, self.headers = status, told, dict(headers or {})
 
     def answer(self) -> Response:
-        """The refusal as it is sent."""
+        """Return the refusal as it is sent."""
         return answered({"error": one_line(self.told)}, self.status, self.headers)
 
 
@@ -37,6 +37,6 @@ def one_line(told: str) -> str:
 
 
 def answered(said: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """An answer in JSON that any parser takes: ASCII, and no NaN."""
+    """Return an answer in JSON that any parser takes: ASCII, and no NaN."""
     content = json.dumps(said, allow_nan=False, separators=(",", ":")).encode("ascii")
     return Response(content, status, dict(headers or {}), "application/json")

@@ -25,7 +25,7 @@ class Workshop:
         self._pending = 0
 
     async def do(self, function: Callable[..., Result], *given: Any) -> Result:
-        """What the function returns; a refusal if too many wait already, or if it takes too long."""
+        """Return what the function returns; a refusal if too many wait already, or if it takes too long."""
         if self._pending >= self._limits.queue:
             self._metrics.add("maxdisc_refused_busy_total")
             raise busy("too many requests wait already: ask again in a moment.")
@@ -42,7 +42,7 @@ class Workshop:
             raise busy(told, self._limits.seconds) from None
 
     async def once(self, key: Any, function: Callable[[], Result]) -> Result:
-        """What a long job returns that is done once, aside, whoever asks for it and gives up waiting."""
+        """Run a long job once in the background, for all who ask for its result."""
         if key not in self._jobs:
             self._jobs[key] = self._aside.submit(function)
         try:

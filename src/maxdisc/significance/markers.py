@@ -45,7 +45,7 @@ class ClassSums:
 
     @classmethod
     def of(cls, X: Matrix, codes: npt.NDArray[np.integer[Any]], n_classes: int) -> ClassSums:
-        """Of the rows of a matrix, dense (NaN is a missing cell) or sparse, with codes 0..C-1."""
+        """Build from the rows of a matrix, dense (NaN is a missing cell) or sparse, with codes 0..C-1."""
         values = X.data if is_sparse(X) else np.asarray(X)
         least = float(np.nanmin(values, initial=0.0)) if values.size else 0.0
         with np.errstate(invalid="ignore"):
@@ -65,7 +65,7 @@ class ClassSums:
         )
 
     def moments(self, family: str) -> ClassMoments:
-        """The moments that a family of ``DERIVED`` needs."""
+        """Return the moments that a family of ``DERIVED`` needs."""
         powers = self.powers
         if family in ("gaussian", SHARED):
             return powers

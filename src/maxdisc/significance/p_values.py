@@ -71,7 +71,7 @@ def _gaussian(moments: ClassMoments) -> Floats:
 
 
 def _means(within: Floats, center: Floats, cells: Floats, n: Floats) -> Floats:
-    """The analysis of variance: the share of the squares that is between classes has a beta distribution."""
+    """Return p-values by analysis of variance."""
     between, seen = _between(center, cells), (n > 0).sum(axis=0)
     total = np.maximum(between + within.sum(axis=0), LEAST)
     a, b = np.maximum(seen - 1, 0.5) / 2, (n.sum(axis=0) - seen) / 2
@@ -91,7 +91,7 @@ def _between(center: Floats, weight: Floats) -> Floats:
 
 
 def _exponential(moments: ClassMoments) -> Floats:
-    """The likelihood ratio, unless there are zeros, which an exponential feature has not."""
+    """Return the likelihood ratio, unless there are zeros, which an exponential feature has not."""
     n, sums = _rows(moments), moments.sums[0]
     zeros = np.zeros(moments.n_features, dtype=np.bool_)
     if moments.nonzero is not None:
@@ -105,7 +105,7 @@ def _exponential(moments: ClassMoments) -> Floats:
 
 
 def _ratio_tail(share: Floats, n: Floats, scale: float, fixed: float) -> Floats:
-    """The probability of a larger ``-scale * sum of n log(share N / n)``, shape (D,), for shares (C, D).
+    """Return the tail probability of ``-scale * sum of n log(share N / n)``, shape (D,).
 
     These are Dirichlet with shapes ``scale (n - fixed) / 2``, all of them together ``scale (N - fixed) / 2``:
     ``fixed`` parameters are fitted to each class before its share is taken, and as many to all rows. Classes
@@ -165,7 +165,7 @@ def _tail(x: Floats, n: Floats, scale: float, fixed: float) -> Floats:
 
 
 def _counts(moments: ClassMoments) -> Floats:
-    """Whether some class has more, or less, of a feature's total than labels dealt at random would give it.
+    """Test whether a class has more, or less, of a feature's total than by chance.
 
     Dealt so, the share of a class has a mean and a variance that follow from the sum and the sum of squares
     of the feature alone. Two distributions have both: that of lumps as large as variance / mean, each in a
@@ -182,7 +182,7 @@ def _counts(moments: ClassMoments) -> Floats:
 
 
 def _presence(moments: ClassMoments) -> Floats:
-    """The same for features that are there or not, which are their own squares."""
+    """Return the same for features that are there or not, which are their own squares."""
     n, factor = _rows(moments), effective_share(moments)
     sums = moments.sums[0] * factor
     total = sums.sum(axis=0)
@@ -225,7 +225,7 @@ def lump_p_values(sums: Floats, n: Floats, squared: Floats, nonzero: Floats, exa
 
 
 def _larger_share(part: Floats, rest: Floats, chance: Floats, lump: Floats, unit: Floats) -> Floats:
-    """The probability that a class is dealt such a part of a total, or more; see :func:`_counts`."""
+    """Return the probability that a class is dealt such a part of a total, or more; see :func:`_counts`."""
     total = np.where(part + rest > 0, part + rest, 1.0)
     binomial = betainc(np.maximum(part / lump, LEAST), rest / lump + 1, chance)
     # As many small parts as leave the share with its variance.

@@ -65,7 +65,7 @@ def permuted_p_values(
 
 
 def _standardised(values: Floats, freedom: int) -> Floats:
-    """Each less the mean of all *others* in its column, over their deviation, shape (R, D).
+    """Return each less the mean of all *others* in its column, over their deviation, shape (R, D).
 
     With the others, of which the true labels are one, no deal is different from another if classes do not
     differ; by their own mean and deviation, large ones would be drawn in. The deviation is half that of the
@@ -110,7 +110,7 @@ def _distances(
 
 
 def _planes(family: Family, values: Matrix) -> tuple[list[Matrix], Floats | None]:
-    """The statistics of every cell, 0 where it is missing, and where it is not; None if none is missing."""
+    """Return the statistics of every cell, 0 where missing, and the mask of observed cells."""
     if is_sparse(values):
         if family.preserves_zero:
             return [sp.csc_array(plane) for plane in family.statistics(values)], None

@@ -95,7 +95,7 @@ def row_p_values(
 
 
 def _of_columns(columns: Columns, found: Sequence[Floats]) -> Floats:
-    """The least p-value of a column's cells, times their number; two levels say the same."""
+    """Return the least p-value of a column's cells, times their number; two levels say the same."""
     least, count = np.full(columns.n_columns, np.inf), np.zeros(columns.n_columns)
     for block, p in zip(columns.blocks, found, strict=True):
         with np.errstate(invalid="ignore"):

@@ -60,7 +60,7 @@ class WordRule:
         return _RUNS.get(self.pattern)
 
     def terms(self, document: str) -> list[str]:
-        """The terms of one document: its words in order, then its pairs, and so on."""
+        """Return the terms of one document: its words in order, then its pairs, and so on."""
         words = self._expression.findall(document.lower() if self.lowercase else document)
         if self.stop_words:
             words = [word for word in words if word not in self.stop_words]
@@ -112,7 +112,7 @@ class Counts:
         return self
 
     def kept_before(self, kept: Booleans) -> Integers:
-        """How many counts of terms to be kept stand before each row, and in all; ``indptr`` if all are."""
+        """Return the number of kept counts before each row, and in all."""
         return self.indptr if kept.all() else np.r_[0, np.cumsum(kept[self.indices])][self.indptr]
 
 
@@ -161,7 +161,7 @@ class Terms(Protocol):
         """How often each term occurs."""
 
     def strings(self, numbers: Integers | None = None) -> list[str]:
-        """The terms with these numbers; all, if none are given."""
+        """Return the terms with these numbers; all, if none are given."""
 
     def order(self) -> Integers:
         """Their numbers, in the order of their code points."""
@@ -335,7 +335,7 @@ class SortedTerms:
         return np.arange(len(self.n_times))
 
     def merged(self, other: SortedTerms) -> tuple[SortedTerms, Integers, Integers]:
-        """The terms of both, and the numbers that those of either have there."""
+        """Return the terms of both, and the numbers that those of either have there."""
         from maxdisc.words.compiled_words import merge_terms
 
         most = len(self.n_times) + len(other.n_times)
@@ -366,7 +366,7 @@ def _folded_bytes(lowercase: bool) -> npt.NDArray[np.uint8]:
 def _encoded(
     documents: Sequence[str], lowercase: bool
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """All documents as UTF-8, where each starts, and which code points beyond ASCII belong to words."""
+    """Encode all documents as UTF-8; return bytes, starts and word characters beyond ASCII."""
     is_word = np.zeros(1, dtype=np.uint8)
     joined = "".join(documents)
     if joined.isascii():
@@ -400,7 +400,7 @@ def _in_groups(text: bytes) -> npt.NDArray[np.uint64]:
 
 
 def _grown(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
-    """The array, or a copy with room for ``size`` entries and more."""
+    """Return the array, or a copy with room for ``size`` entries and more."""
     if len(array) >= size:
         return array
     out = np.zeros((max(size, 2 * len(array)), *array.shape[1:]), dtype=array.dtype)
@@ -469,7 +469,7 @@ def count_words(documents: Iterable[str], rule: WordRule, keep: bool = True) -> 
 def _count_in_threads(
     batches: Iterator[list[str]], rule: WordRule, keep: bool
 ) -> tuple[SortedTerms, list[Counts]]:
-    """Every thread counts into terms of its own, batch after batch; they are merged in the end."""
+    """Count on threads, each into terms of its own, and merge them in the end."""
     tables = [CompiledTerms(rule) for _ in range(n_threads())]
     counted: dict[int, tuple[int, Counts]] = {}
     busy: dict[Future[Counts], tuple[int, int]] = {}

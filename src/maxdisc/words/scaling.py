@@ -98,7 +98,7 @@ class CountScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return counts if self.scale is None else scaled_counts(counts, self.scale, self.mean_length_)
 
     def _counts(self, X: Any, reset: bool) -> Matrix:
-        """A copy of the counts, sparse."""
+        """Return a copy of the counts, sparse."""
         X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
         counts = sp.csr_array(X, copy=True) if is_sparse(X) else sp.csr_array(np.asarray(X))
         counts.sum_duplicates()

@@ -120,7 +120,7 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
         return self
 
     def totals(self, raw_documents: Iterable[str]) -> TermTotals:
-        """How often these documents use which terms: what :meth:`fit_totals` learns from.
+        """Return how often these documents use which terms: what :meth:`fit_totals` learns from.
 
         Parameters
         ----------
@@ -205,7 +205,7 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
         return counts, columns
 
     def _kept(self, n_documents: Integers, n_times: Integers, number: int) -> Booleans | Integers:
-        """Which terms to keep, the terms being in alphabetical order."""
+        """Return which terms to keep, the terms being in alphabetical order."""
         low, high = (
             limit if isinstance(limit, numbers.Integral) else limit * number
             for limit in (self.min_df, self.max_df)
@@ -307,7 +307,7 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
         return words
 
     def _given_vocabulary(self) -> list[str] | None:
-        """The terms given, by column."""
+        """Return the terms given, by column."""
         given = self.vocabulary
         if given is None:
             return None
@@ -358,7 +358,7 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
         return self._scaled(counts, self._columns(terms))
 
     def spans(self, document: str) -> list[tuple[str, int, int]]:
-        """Where in a document its terms stand, whether :meth:`fit` kept them or not.
+        """Return where in a document its terms stand, whether :meth:`fit` kept them or not.
 
         Parameters
         ----------
@@ -393,7 +393,7 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
     # ------------------------------------------------------------------ names
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
-        """The terms, by column.
+        """Return the terms, by column.
 
         Parameters
         ----------
@@ -409,7 +409,7 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
         return self.terms_
 
     def inverse_transform(self, X: Matrix) -> list[npt.NDArray[np.object_]]:
-        """The terms of each row, in the order of their columns.
+        """Return the terms of each row, in the order of their columns.
 
         Parameters
         ----------

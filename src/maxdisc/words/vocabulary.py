@@ -22,7 +22,7 @@ class TermTotals:
 
     @classmethod
     def of(cls, documents: Iterable[str], rule: WordRule) -> TermTotals:
-        """Of some documents, read once."""
+        """Build from some documents, read once."""
         seen = _Numbered(documents)
         terms, _ = count_words(seen, rule, keep=False)
         order = terms.order()

@@ -122,7 +122,7 @@ def annotate(
 
 
 def _loaded(model: Any) -> tuple[ModelView, str | None]:
-    """The model, and what its file is called, if it is from one."""
+    """Return the model, and what its file is called, if it is from one."""
     path = None
     if isinstance(model, (str, os.PathLike)):
         path = Path(model).name

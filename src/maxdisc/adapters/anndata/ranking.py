@@ -148,7 +148,7 @@ def _records(called: list[str], columns: list[npt.NDArray[Any]], kind: str) -> A
 
 
 def _mask(values: Expression, mask: npt.ArrayLike | str | None) -> Booleans | None:
-    """The genes that are ranked; None for all."""
+    """Return the genes that are ranked; None for all."""
     if mask is None:
         return None
     if isinstance(mask, str):
@@ -195,7 +195,7 @@ def _ranked(codes: Integers, categories: list[Any], groups: Any, column: str) ->
 
 
 def _sums(values: Expression, labels: Integers, n_groups: int, genes: Booleans | None) -> ClassSums:
-    """One pass over the cells that have a label."""
+    """Return one pass over the cells that have a label."""
     total: ClassSums | None = None
     for some, X in values.chunks():
         kept = labels[some] >= 0

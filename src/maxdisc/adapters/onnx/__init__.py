@@ -38,7 +38,7 @@ __all__ = ["to_onnx"]
 
 
 def _parse_search(scope: Any, model: MaxDiscSearchCV, inputs: Any, custom_parsers: Any = None) -> Any:
-    """A search stands for its best model."""
+    """Replace a search by its best model."""
     scope.add_options(id(model.best_classifier_), scope.get_options(model, {"zipmap": True}))
     return _parse_sklearn(scope, model.best_estimator_, inputs, custom_parsers=custom_parsers)
 

@@ -70,7 +70,7 @@ def convert_discriminative(scope: Any, operator: Any, container: Any) -> None:
 
 
 def labels_of(model: Any) -> npt.NDArray[Any]:
-    """The labels as ONNX can have them: strings or 64-bit integers."""
+    """Return the labels as ONNX can have them: strings or 64-bit integers."""
     check_is_fitted(model)
     classes = np.asarray(model.classes_)
     if classes.dtype.kind == "U" or all(isinstance(label, str) for label in classes.tolist()):
@@ -84,12 +84,12 @@ def labels_of(model: Any) -> npt.NDArray[Any]:
 
 
 def _option(operator: Any, name: str) -> Any:
-    """What the caller has asked for; False if nothing."""
+    """Return what the caller has asked for; False if nothing."""
     return operator.scope_inst.get_options(operator.raw_operator, {name: False})[name]
 
 
 def _answers(operator: Any) -> npt.NDArray[Any]:
-    """The labels, or their places if these are asked for."""
+    """Return the labels, or their places if these are asked for."""
     classes = labels_of(operator.raw_operator)
     return np.arange(len(classes)) if _option(operator, "nocl") else classes
 

@@ -110,7 +110,7 @@ def _never_empty(graph: Graph, texts: str, words: str) -> str:
 
 
 def _counted(graph: Graph, model: TermFrequencyVectorizer, words: str) -> str:
-    """How often each term stands in a row of words, shape (n, D)."""
+    """Return how often each term stands in a row of words, shape (n, D)."""
     by_length: dict[int, list[tuple[int, list[str]]]] = {}
     for column, term in enumerate(model.terms_.tolist()):
         parts = term.split(" ")

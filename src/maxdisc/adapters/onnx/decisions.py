@@ -53,7 +53,7 @@ def _refused(graph: Graph, scores: str, conditions: list[tuple[str, int]]) -> st
 
 
 def linear_terms(graph: Graph, decision: LinearDecision, kept: str) -> list[str]:
-    """What add up to the evidence of the kept features (n, K), without the prior.
+    """Return the terms that add up to the evidence of the kept features (n, K), without the prior.
 
     A missing cell takes part in no product: neither its statistics nor its normaliser count.
     """
@@ -131,7 +131,7 @@ def _squared_length(graph: Graph, rows: str, width: int) -> str:
 
 
 def _averaged_scores(graph: Graph, decision: AveragedDecision, X: str) -> str:
-    """The average of joint models as linear forms, or the best of them with its trust."""
+    """Return the average of joint models as linear forms, or the best of them with its trust."""
     if decision.forms:
         evidence = graph.total([_form(graph, form, X) for form in decision.forms])
         constant = np.sum([form.baseline.sum(axis=1) for form in decision.forms], axis=0)
@@ -177,7 +177,7 @@ def mixed_scores(graph: Graph, decision: MixedDecision, schema: Schema, inputs: 
 
 
 def _possible(graph: Graph, family: Family, columns: Integers, schema: Schema, inputs: Inputs) -> str:
-    """The numbers of a block, NaN where a family that its values have suggested cannot have them."""
+    """Return the numbers of a block, NaN where a family that its values have suggested cannot have them."""
     values, chosen = inputs.numbers(columns), np.isin(columns, schema.automatic)
     if not chosen.any() or family.support == Support():
         return values
@@ -187,7 +187,7 @@ def _possible(graph: Graph, family: Family, columns: Integers, schema: Schema, i
 
 
 def _level_terms(graph: Graph, part: BlockDecision, schema: Schema, inputs: Inputs) -> list[str]:
-    """What the levels of each kept column of categories add; nothing if it was never seen."""
+    """Return what the levels of each kept column of categories add; nothing if it was never seen."""
     cells, weights = part.decision.columns, part.decision.weights[0].T
     of_cell, names = schema.levels.columns[cells], schema.levels.names[cells]
     terms = []
@@ -207,7 +207,7 @@ def _level_terms(graph: Graph, part: BlockDecision, schema: Schema, inputs: Inpu
 
 
 def _places_of(graph: Graph, words: str, levels: list[str]) -> str:
-    """Where words (n,) are in a list; its length for those that are not."""
+    """Return where words (n,) are in a list; its length for those that are not."""
     return graph.add(
         "LabelEncoder",
         words,
@@ -220,7 +220,7 @@ def _places_of(graph: Graph, words: str, levels: list[str]) -> str:
 
 
 def _missing(graph: Graph, at: Integers, schema: Schema, inputs: Inputs) -> str:
-    """Which cells of some columns are missing (n, k), as 0 and 1.
+    """Return which cells of some columns are missing (n, k), as 0 and 1.
 
     A tensor of strings has no missing cells: an empty string is one, unless it is a level of its column.
     """

@@ -41,7 +41,7 @@ def to_onnx(
     locale: str = LOCALE,
     target_opset: int | Mapping[str, int] | None = None,
 ) -> Any:
-    """A fitted model, or a pipeline that ends in one, as an ONNX graph with the same answers.
+    """Return a fitted model, or a pipeline that ends in one, as an ONNX graph with the same answers.
 
     The graph computes in double precision whatever its input is, and answers with labels of shape (n,) and
     probabilities of shape (n, C). Rows that the library refuses, such as a negative count, end a run with an
@@ -105,7 +105,7 @@ def to_onnx(
 
 
 def _parsers(of_classifier: dict[str, Any], of_words: dict[str, Any]) -> dict[type, Any]:
-    """What hands the options on.
+    """Return what hands the options on.
 
     skl2onnx's own way looks at every value that a model holds, all words of a vocabulary included.
     """
@@ -162,7 +162,7 @@ def _name_inputs(made: Any, names: list[str]) -> None:
 
 
 def _types_by_model(model: Any, dtype: np.dtype[Any]) -> list[tuple[str, Any]]:
-    """What a model was fitted on: documents, columns of several kinds, or a matrix of numbers."""
+    """Return what a model was fitted on: documents, columns of several kinds, or a matrix of numbers."""
     first = model.steps[0][1] if isinstance(model, Pipeline) else model
     if isinstance(first, TermFrequencyVectorizer):
         return [(INPUT, StringTensorType([None]))]
@@ -181,7 +181,7 @@ def _types_by_model(model: Any, dtype: np.dtype[Any]) -> list[tuple[str, Any]]:
 
 
 def _types_by_rows(X: Any) -> list[tuple[str, Any]]:
-    """What some rows are."""
+    """Return what some rows are."""
     if is_frame(X):
         return _types_by_frame(X)
     if isinstance(X, str):
@@ -204,7 +204,7 @@ def _types_by_rows(X: Any) -> list[tuple[str, Any]]:
 
 
 def _types_by_frame(X: Any) -> list[tuple[str, Any]]:
-    """An input for each column: single precision where all of a frame's numbers have it.
+    """Return an input for each column: single precision where all of a frame's numbers have it.
 
     Truth values are numbers, too, since those may be missing.
     """

@@ -25,7 +25,7 @@ class Graph:
     container: Any
 
     def constant(self, values: npt.ArrayLike) -> str:
-        """Numbers, indices or strings that are part of the model."""
+        """Return numbers, indices or strings that are part of the model."""
         array = np.asarray(values)
         if array.dtype.kind in "OU":
             array = array.astype(object)
@@ -52,7 +52,7 @@ class Graph:
         called: str = "",
         **attributes: Any,
     ) -> str:
-        """A node of the kind given; its result gets a name of its own unless there is one."""
+        """Return a node of the kind given; its result gets a name of its own unless there is one."""
         if result is None:
             result = self.scope.get_unique_variable_name(f"{PREFIX}_{kind}")
         name = self.scope.get_unique_operator_name(called or f"{PREFIX}_{kind}")
@@ -62,37 +62,37 @@ class Graph:
         return result
 
     def cast(self, value: str, kind: int = TensorProto.DOUBLE, result: str | None = None) -> str:
-        """A value as numbers of another type."""
+        """Return a value as numbers of another type."""
         return self.add("Cast", value, result=result, to=kind)
 
     def columns(self, value: str, at: npt.NDArray[np.integer[Any]]) -> str:
-        """Some columns of a matrix."""
+        """Return some columns of a matrix."""
         return self.add("Gather", value, self.constant(at), axis=1)
 
     def less(self, value: str, subtrahend: npt.ArrayLike) -> str:
-        """What is left of a value; the value itself where nothing is taken from it."""
+        """Return what is left of a value; the value itself where nothing is taken from it."""
         return self.add("Sub", value, self.constant(subtrahend)) if np.any(subtrahend) else value
 
     def product(self, value: str, matrix: npt.NDArray[np.float64]) -> str:
-        """A value (n, K) times numbers (K, C)."""
+        """Return a value (n, K) times numbers (K, C)."""
         return self.add("MatMul", value, self.constant(matrix))
 
     def total(self, terms: Sequence[str]) -> str:
-        """The sum of values of one shape."""
+        """Return the sum of values of one shape."""
         result = terms[0]
         for term in terms[1:]:
             result = self.add("Add", result, term)
         return result
 
     def either(self, conditions: Sequence[str]) -> str:
-        """Where one of several conditions holds."""
+        """Return where one of several conditions holds."""
         result = conditions[0]
         for condition in conditions[1:]:
             result = self.add("Or", result, condition)
         return result
 
     def any_of_row(self, condition: str, width: int) -> str:
-        """The rows (n, 1) in which a condition (n, width) holds somewhere."""
+        """Return the rows (n, 1) in which a condition (n, width) holds somewhere."""
         counts = self.product(self.cast(condition), np.ones((width, 1)))
         return self.add("Greater", counts, self.constant(0.0))
 

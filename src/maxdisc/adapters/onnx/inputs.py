@@ -57,7 +57,7 @@ class Inputs:
         return joined, place
 
     def numbers(self, at: Integers) -> str:
-        """Some columns as numbers, shape (n, k); NaN is a missing cell."""
+        """Return some columns as numbers, shape (n, k); NaN is a missing cell."""
         joined, place = self._numeric
         if (place[at] < 0).any():
             column = int(np.asarray(at)[np.argmax(place[at] < 0)])
@@ -70,7 +70,7 @@ class Inputs:
         return self.graph.columns(joined, place[at])
 
     def words(self, column: int) -> str:
-        """A column of text, shape (n,)."""
+        """Return a column of text, shape (n,)."""
         variable, offset = self._places[column]
         if not isinstance(variable.type, StringTensorType):
             raise ValueError(

@@ -48,7 +48,7 @@ def statistics(graph: Graph, family: Family, x: str) -> list[str]:
 
 
 def outside(graph: Graph, family: Family, x: str, alone: bool = False) -> str:
-    """Where values (n, K) are none that the family takes; a missing cell is not.
+    """Return where values (n, K) are none that the family takes; a missing cell is not.
 
     By the support ``alone``, or also where statistics could not be summed.
     """

@@ -85,7 +85,7 @@ def _dense(column: pa.Array, name: str) -> Floats:
 
 
 def _mixed(sparse: Booleans, sizes: pa.Array, indices: pa.Array, values: pa.Array, name: str) -> Matrix:
-    """All rows as sparse ones; a dense one stores all its cells."""
+    """Return all rows as sparse ones; a dense one stores all its cells."""
     lengths = values.value_lengths().to_numpy()
     width = _only_width(np.where(sparse, sizes.fill_null(0).to_numpy(), lengths), name)
     starts = np.r_[0, np.cumsum(lengths, dtype=np.int64)]
@@ -103,7 +103,7 @@ def _only_width(widths: npt.NDArray[np.integer], name: str) -> int:
 
 
 def in_form(X: Matrix, sparse: bool, width: int) -> Matrix:
-    """A matrix as all pieces are to be: sparse or not, and so many columns wide."""
+    """Return a matrix in the common form of all pieces: sparse or dense, with this many columns."""
     if not sparse:
         return X.toarray() if is_sparse(X) else X
     X = sp.csr_array(X)

@@ -62,13 +62,13 @@ class FrameEngine:
         return list(total)
 
     def kept(self, change: Callable[[Any], Any]) -> FrameEngine:
-        """The pieces after a change, kept in the memory and on the disks of the cluster until let go of."""
+        """Cache the pieces after a change in the memory and on the disks of the cluster."""
         pieces = self.frame.mapInArrow(partial(_pickled, change, self.pieces), _PIECES).persist()
         return FrameEngine(pieces, _unpickled, self.n_partitions)
 
 
 def _told(error: Exception) -> Exception:
-    """A file that Spark cannot read, in one line; any other error as it is."""
+    """Return the error of an unreadable file as one line; any other error unchanged."""
     found = _UNREADABLE.search(str(error) + " ")
     return error if found is None else ValueError(f"{found[1]} cannot be read: is it whole?")
 
@@ -86,7 +86,7 @@ def _one_row(part: int, total: Any) -> pa.RecordBatch:
 def _summed(
     job: Job[Any], pieces: Callable[..., Iterator[Any]], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """What a job makes of a partition: one row, or none."""
+    """Yield what a job makes of a partition: one row, or none."""
     total: Any = []
     try:
         for piece in pieces(batches):
@@ -102,7 +102,7 @@ def _summed(
 
 
 def _merged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The sum of sums: one row, or none."""
+    """Yield the sum of sums: one row, or none."""
     part, total = 0, None
     for batch in batches:
         for row, sums in zip(batch["part"].to_pylist(), batch["sums"], strict=True):

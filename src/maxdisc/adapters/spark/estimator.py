@@ -52,7 +52,7 @@ _WORDS = {
 
 
 def _plain(value: Any) -> Any:
-    """A number, a word or None as it is: what is saved with an estimator must be plain."""
+    """Return a number, a word or None as it is: what is saved with an estimator must be plain."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list | tuple | np.ndarray):
@@ -192,7 +192,7 @@ class SparkMaxDiscClassifier(
 
 
 def _classes(column: str, words: bool, facts: Facts) -> npt.NDArray[Any]:
-    """The labels in order; raise ``ValueError`` where they are none."""
+    """Return the labels in order; raise ``ValueError`` if they are invalid."""
     if facts.unlabelled:
         raise ValueError(
             f"{facts.unlabelled:,} of {facts.unlabelled + facts.n_rows:,} rows have no label in column "
@@ -216,6 +216,6 @@ def _is_index(label: float) -> bool:
 
 
 def _meanings(dataset: DataFrame, label: str) -> list[str] | None:
-    """The labels that an indexer wrote beside their indices."""
+    """Return the labels that an indexer wrote beside their indices."""
     found = dataset.schema[label].metadata.get("ml_attr", {}).get("vals")
     return None if found is None else [str(value) for value in found]

@@ -30,7 +30,7 @@ class Facts:
 
     @classmethod
     def of(cls, piece: Piece) -> Facts:
-        """Of one piece."""
+        """Build from one piece."""
         X, task = piece.X, TaskContext.get()
         width = 0 if isinstance(X, list) else X.shape[1]
         return cls(
@@ -69,23 +69,23 @@ class Facts:
 
 
 def unchanged(piece: Piece) -> Piece:
-    """A piece as it came."""
+    """Return a piece as it came."""
     return piece
 
 
 def survey(piece: Piece, vectorizer: Any = None) -> list[Any]:
-    """The facts of a piece and, of documents, how they use words."""
+    """Return the facts of a piece and, of documents, how they use words."""
     return [Facts.of(piece), *([] if vectorizer is None else [vectorizer.totals(piece.X)])]
 
 
 def vectorised(vectorizer: Any, piece: Piece) -> Piece:
-    """A piece whose documents are rows of counts."""
+    """Return a piece whose documents are rows of counts."""
     return replace(piece, X=vectorizer.transform(piece.X))
 
 
 def labelled_rows(
     piece: Piece, classes: npt.NDArray[Any], sparse: bool, width: int, names: npt.ArrayLike | None
 ) -> ArrayRows:
-    """The rows of a piece, with codes for labels."""
+    """Return the rows of a piece, with codes for labels."""
     codes = np.searchsorted(classes, piece.labels.astype(classes.dtype))
     return ArrayRows(in_form(piece.X, sparse, width), codes, len(classes), piece.weights, names)

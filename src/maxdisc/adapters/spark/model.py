@@ -54,11 +54,11 @@ class TextOrFeatures(_ProbabilisticClassifierParams, HasWeightCol):
     )
 
     def getTextCol(self) -> str | None:
-        """The column of documents, or None."""
+        """Return the column of documents, or None."""
         return self.getOrDefault(self.textCol) if self.isDefined(self.textCol) else None
 
     def input_of(self, dataset: DataFrame) -> tuple[str, Column]:
-        """The name of the column of features or documents, and how it goes to Python.
+        """Return the name of the column of features or documents, and how it goes to Python.
 
         Raises ``ValueError`` for a column that is missing, or of a type that is neither.
         """
@@ -80,7 +80,7 @@ class TextOrFeatures(_ProbabilisticClassifierParams, HasWeightCol):
 
 
 def type_of(dataset: DataFrame, name: str) -> Any:
-    """The type of a column; raise ``ValueError`` if there is none of that name."""
+    """Return the type of a column; raise ``ValueError`` if there is none of that name."""
     found = [field.dataType for field in dataset.schema.fields if field.name == name]
     if len(found) != 1:
         has = "has no" if not found else "has more than one"
@@ -159,15 +159,15 @@ class SparkMaxDiscClassifierModel(
     # ------------------------------------------------------------------ prediction
 
     def predictRaw(self, value: Vector | str) -> DenseVector:
-        """The log probability of each label, for one vector or document."""
+        """Return the log probability of each label, for one vector or document."""
         return Vectors.dense(self._of_one(value)[0][0])
 
     def predictProbability(self, value: Vector | str) -> DenseVector:
-        """The probability of each label, for one vector or document."""
+        """Return the probability of each label, for one vector or document."""
         return Vectors.dense(np.exp(self._of_one(value)[0][0]))
 
     def predict(self, value: Vector | str) -> float:
-        """The index of the label of one vector or document."""
+        """Return the index of the label of one vector or document."""
         return float(self._of_one(value)[1][0])
 
     def _of_one(self, value: Vector | str) -> tuple[Floats, Floats]:
@@ -216,12 +216,12 @@ class SparkMaxDiscClassifierModel(
     # ------------------------------------------------------------------ keeping
 
     def write(self) -> MLWriter:
-        """A writer of this model: ``model.write().overwrite().save(path)``."""
+        """Return a writer of this model: ``model.write().overwrite().save(path)``."""
         return _ModelWriter(self)
 
     @classmethod
     def read(cls) -> MLReader[SparkMaxDiscClassifierModel]:
-        """A reader of what :meth:`write` wrote."""
+        """Return a reader of what :meth:`write` wrote."""
         return _ModelReader()
 
 
@@ -259,7 +259,7 @@ class _ModelReader(MLReader):
 
 
 def _annotated(predict: Callable[..., Any]) -> Callable[..., Any]:
-    """A function with the types by which Spark knows what it takes."""
+    """Return a function with the types by which Spark knows what it takes."""
 
     def predicted(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         return predict(frames)

@@ -58,7 +58,7 @@ class AskedColumns:
             raise BadInputError(f"{how} {why}: leave out {given[0]}, or {how}.")
 
     def families(self, roles: Roles, source: str) -> str | dict[str, str]:
-        """The parameter ``family``: by column where single ones are named, or some are categories."""
+        """Return the parameter ``family``: by column where single ones are named, or some are categories."""
         from maxdisc.files import matching
 
         if not roles.features:

@@ -459,7 +459,7 @@ class _Elsewhere:
         skip_unlabelled: bool,
         speech: Speech,
     ) -> tuple[Any, Described]:
-        """A model of the rows, and what is told of them."""
+        """Return a model of the rows, and what is told of them."""
         if self.engine is Engine.spark:
             from maxdisc.cli.fit.on_spark import fit_on_spark
 
@@ -513,7 +513,7 @@ def _searched(rows: LabelledRows, roles: Roles, cv: Any, words: dict[str, Any]) 
 def _about(
     roles: Roles, rows: Described, formats: dict[str, str], layer: str | None = None
 ) -> dict[str, Any]:
-    """What the model file remembers of its data: names of files, but not where they were."""
+    """Return what the model file remembers of its data: names of files, but not where they were."""
     about: dict[str, Any] = {
         "label": roles.label,
         "rows": len(rows),
@@ -573,7 +573,7 @@ def _facts(model: Any, roles: Roles, rows: Described, output: Path, seconds: flo
 
 
 def _told_evidence(classifier: Any) -> dict[str, Any]:
-    """How much the densities of features count, and by what."""
+    """Return how much the densities of features count, and by what."""
     from maxdisc.calibration.evidence import Evidence as Weighed
 
     weighed = classifier.evidence_
@@ -648,7 +648,7 @@ def _value(format: Format | None) -> str | None:
 
 
 def _number_or_word(written: str, flag: str, words: tuple[str, ...] = (), real: bool = False) -> Any:
-    """A whole number, a fraction, or one of the words."""
+    """Return a whole number, a fraction, or one of the words."""
     if written in words:
         return written
     try:

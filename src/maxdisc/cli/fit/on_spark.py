@@ -75,7 +75,7 @@ def fit_on_spark(
 
 
 def _pieces(places: list[Any], encoding: str, roles: Roles, batches: Iterator[Any]) -> Iterator[Piece]:
-    """The rows of the files whose numbers come in batches."""
+    """Yield the rows of the files whose numbers come in batches."""
     for place in (places[number] for batch in batches for number in batch["id"].to_pylist()):
         dataset = Dataset(
             [str(place.path)],

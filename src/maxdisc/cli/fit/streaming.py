@@ -69,7 +69,7 @@ class Streaming:
         self.stream = LabelledStream(self._batches, words, journal, names)
 
     def _about(self) -> dict[str, str]:
-        """What the sums depend on, in words."""
+        """Return what the sums depend on, in words."""
         given = {
             "the version of maxdisc": version("maxdisc"),
             "the column of labels": self.roles.label,
@@ -98,7 +98,7 @@ class Streaming:
         )
 
     def look(self) -> Seen:
-        """The first pass: labels, and the words of documents, or what the columns of a table hold."""
+        """Run the first pass: labels, and the words of documents or the contents of columns."""
         with self._resumable():
             seen = self.stream.look()
         unlabelled = Unlabelled(self.roles.label, self.skip_unlabelled)
@@ -107,7 +107,7 @@ class Streaming:
         return seen
 
     def fitted(self) -> Any:
-        """The passes that follow, and the model they make."""
+        """Run the passes that follow, and return the model."""
         with self._resumable():
             classifier = self.stream.fit(MaxDiscClassifier(**self.settings["classifier"]))
         if self.stream.vectorizer is None:
@@ -121,7 +121,7 @@ class Streaming:
         self.stream.journal.clear()
 
     def _batches(self, done: int) -> Iterator[LabelledRows]:
-        """A pass over the rows that have a label, without those of the first batches."""
+        """Yield a pass over the rows that have a label, without those of the first batches."""
         self._require_unchanged()
         self.passes += 1
         roles, unlabelled, n_rows = self.roles, Unlabelled(self.roles.label, self.skip_unlabelled), 0
@@ -166,7 +166,7 @@ class Streaming:
 
 
 def _files(dataset: Dataset) -> dict[str, str]:
-    """The size and the time of every file, in words."""
+    """Return the size and the time of every file, in words."""
     found: dict[str, str] = {}
     rest = hashlib.sha256()
     for path in chain.from_iterable(_below(place.path) for place in dataset.places if place.path is not None):

@@ -88,7 +88,7 @@ def _better(dual: Dual, theta: Floats, other: Floats) -> Floats:
 
 
 def distinct_columns(columns: Floats) -> tuple[Floats, Integers]:
-    """The columns that differ, and for each column which of them it is."""
+    """Return the columns that differ, and for each column which of them it is."""
     # One number for each column sorts many times faster than columns do; that it tells them apart is checked.
     key = np.sqrt(np.arange(2.0, 2.0 + len(columns))) @ columns
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)

@@ -62,7 +62,7 @@ def known_mean(problem: Problem) -> tuple[float, ...]:
 
 
 def nearest_point(problem: Problem, mean: Floats) -> Floats:
-    """The value whose statistics are nearest to these means, for constants; shape (...)."""
+    """Return the value whose statistics are nearest to these means, for constants; shape (...)."""
     for function, row in zip(problem.functions, mean, strict=True):
         if function == Power(1):
             return row
@@ -85,7 +85,7 @@ def nearest_point(problem: Problem, mean: Floats) -> Floats:
 
 
 def draw(problem: Problem, natural: Floats, rng: np.random.Generator) -> Floats:
-    """One value from each density, (M,): a panel by its mass, then a point of it by rejection."""
+    """Return one value from each density, (M,): a panel by its mass, then a point of it by rejection."""
     distinct, inverse = distinct_columns(natural)
     out = np.empty(natural.shape[1])
     for some in blocks(distinct.shape[1], 1, PROBLEMS_AT_A_TIME):

@@ -20,7 +20,7 @@ MANY_PROBLEMS = 2
 
 
 def worth_compiling(n_problems: int) -> bool:
-    """Whether there are enough problems to load compiled code."""
+    """Return whether there are enough problems to load compiled code."""
     return is_compiled(n_problems, MANY_PROBLEMS)
 
 
@@ -57,7 +57,7 @@ def _kernel_places(
 
 
 def compiled_newton(problem: Problem, targets: Floats, max_iter: int) -> tuple[Floats, Floats, Integers]:
-    """What :func:`_iterated` does for powers by Newton's method, compiled."""
+    """Return what :func:`_iterated` does for powers by Newton's method, compiled."""
     from maxdisc.families.dual.compiled_powers import powers_newton
 
     n = targets.shape[1]
@@ -149,7 +149,7 @@ def solve_on_nodes(
 
 
 def compiled_expectations(problem: Problem, natural: Floats) -> tuple[Floats, Floats]:
-    """What :func:`maxdisc.families.dual.expectations` gives for powers, compiled."""
+    """Return what :func:`maxdisc.families.dual.expectations` gives for powers, compiled."""
     from maxdisc.families.dual.compiled_powers import powers_integrals
 
     support, start = problem.support, densest(problem, natural)

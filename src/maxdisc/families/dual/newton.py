@@ -37,7 +37,7 @@ class Dual(NamedTuple):
         return value, error, found.covariance, residual, found.peak
 
     def some(self, which: Integers) -> Dual:
-        """That of some of the problems."""
+        """Return that of some of the problems."""
         basis = self.basis
         return self._replace(
             targets=self.targets[:, which],
@@ -46,7 +46,7 @@ class Dual(NamedTuple):
         )
 
     def integrals(self, theta: Floats, which: Integers) -> Integrals:
-        """All that is known of some problems at these parameters, (L, m)."""
+        """Return all that is known of some problems at these parameters, (L, m)."""
         start = densest(self.problem, theta) if self.start is None else self.start[which]
         basis = None if self.basis is None else self.basis(which)
         return integrate(self.problem, theta, start, basis)

@@ -37,7 +37,7 @@ class ScaledPowers(NamedTuple):
 
     @classmethod
     def about(cls, center: Floats, scale: Floats, targets: Floats) -> ScaledPowers:
-        """The moments of ``(x - center) / scale`` from those of x (binomial theorem)."""
+        """Return the moments of ``(x - center) / scale`` from those of x (binomial theorem)."""
         raw = np.vstack([np.ones_like(center), targets])
         moved = [
             sum(comb(k, j) * (-center) ** (k - j) * raw[j] for j in range(k + 1)) / scale**k
@@ -69,7 +69,7 @@ class ScaledPowers(NamedTuple):
         )
 
     def basis(self, which: Integers) -> Basis:
-        """The powers of z of some problems, as statistics."""
+        """Return the powers of z of some problems, as statistics."""
         center, scale = self.center[which], self.scale[which]
 
         def powers(x: Floats, statistics: Floats, owner: Integers) -> Floats:
@@ -80,7 +80,7 @@ class ScaledPowers(NamedTuple):
         return powers
 
     def ends(self, support: Support) -> tuple[Floats, Floats]:
-        """The ends of the supports in z."""
+        """Return the ends of the supports in z."""
         return (support.low - self.center) / self.scale, (support.high - self.center) / self.scale
 
     def natural(self, theta: Floats) -> Floats:
@@ -93,7 +93,7 @@ class ScaledPowers(NamedTuple):
         return out
 
     def parameters(self, natural: Floats) -> Floats:
-        """The inverse of :meth:`natural`."""
+        """Return the inverse of :meth:`natural`."""
         out = np.zeros_like(natural)
         for k in range(1, len(natural) + 1):
             for j in range(1, k + 1):
@@ -143,7 +143,7 @@ class ScaledPowers(NamedTuple):
         return out
 
     def _width(self, support: Support) -> Floats:
-        """The parameter of a Gaussian of about this variance, which on a lattice is far wider than that."""
+        """Return the parameter of a Gaussian of about this variance."""
         variance = np.maximum(self.targets[1] - self.targets[0] ** 2, 1e-300)
         if not support.lattice:
             return variance
@@ -152,7 +152,7 @@ class ScaledPowers(NamedTuple):
         return np.maximum(variance, unit / (2 * np.log1p(2 * unit / variance)))
 
     def feasible(self, support: Support) -> Booleans:
-        """Where a density on the continuous support has these moments (Hausdorff, Stieltjes, Hamburger)."""
+        """Return where the moments are feasible on the continuous support."""
         low, high = self.ends(support)
         z = np.vstack([np.ones_like(self.center), self.targets])
         order = len(self.targets)
@@ -176,7 +176,7 @@ class ScaledPowers(NamedTuple):
         return good
 
     def blurred(self, support: Support) -> Booleans:
-        """Where rounding of the raw moments says more of the higher ones about the center than they do.
+        """Return where rounding of the raw moments dominates the higher central ones.
 
         So it is next to an end that is not 0. What two moments say is still told by them.
         """

@@ -70,7 +70,7 @@ class Problem:
         return np.array(sorted(b for b in points if self.support.low < b < self.support.high))
 
     def evaluate(self, nodes: Nodes) -> Floats:
-        """The functions, and after them the log base measure, at some nodes; shape (L + 1, ...)."""
+        """Return the functions, and after them the log base measure, at some nodes; shape (L + 1, ...)."""
         out = np.zeros((self.n_statistics + 1, *nodes.x.shape))
         functions = [*self.functions] + [f for f in (self.log_base,) if f is not None]
         with np.errstate(all="ignore"):
@@ -91,7 +91,7 @@ class Nodes(NamedTuple):
 
 
 def nodes_at(support: Support, t: Floats) -> Nodes:
-    """The points of a coordinate on (-END, END) in which ends are far away; of a lattice, the points."""
+    """Return the points of a coordinate on (-END, END), or the points of a lattice."""
     low, high = support.low, support.high
     if support.lattice:
         return Nodes(t, t - low, high - t, np.zeros(t.shape))
@@ -109,7 +109,7 @@ def nodes_at(support: Support, t: Floats) -> Nodes:
 
 
 def coordinate_of(support: Support, x: Floats) -> Floats:
-    """The inverse of :func:`nodes_at` for continuous supports."""
+    """Return the inverse of :func:`nodes_at` for continuous supports."""
     low, high = support.low, support.high
     with np.errstate(divide="ignore"):
         if np.isfinite(low) and np.isfinite(high):

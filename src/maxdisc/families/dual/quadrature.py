@@ -41,7 +41,7 @@ class Rules(NamedTuple):
 
 @lru_cache(maxsize=2)
 def rules(lattice: bool) -> Rules:
-    """The rules of continuous supports (one level), or of lattices."""
+    """Return the rules of continuous supports (one level), or of lattices."""
     made = [_rule(2.0**level) for level in range(LEVELS + 1)] if lattice else [_rule(np.inf)]
     return Rules(*(np.ascontiguousarray(part) for part in map(np.stack, zip(*made, strict=True))))
 
@@ -88,7 +88,7 @@ class Panels(NamedTuple):
     points: Floats
 
     def where(self, mask: Booleans | Integers) -> Panels:
-        """Some of the panels."""
+        """Return some of the panels."""
         parts: tuple[Any, ...] = tuple(part[mask] for part in self)
         return Panels(*parts)
 
@@ -268,7 +268,7 @@ def _summed(owner: Integers, values: Floats, n: int) -> Floats:
 
 
 def _atoms(problem: Problem, theta: Floats, basis: Basis | None, atoms: Floats) -> Panels:
-    """The single points that carry mass, as panels of one node."""
+    """Return the single points that carry mass, as panels of one node."""
     n = theta.shape[1]
     owner = np.repeat(np.arange(n), len(atoms))
     points = np.tile(atoms, n)[:, None] + np.zeros(N_NODES)

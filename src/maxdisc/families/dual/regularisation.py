@@ -17,7 +17,7 @@ SHARES = (1e-9, 1e-6, 1e-4, 1e-2, 1.0)
 
 
 def separated(problem: Problem, natural: Floats, targets: Floats) -> Booleans:
-    """Where the parameters show that the targets lie outside: every point of the support is on one side."""
+    """Return where the parameters show that the targets are infeasible."""
     if natural.shape[1] == 0:
         return np.zeros(0, dtype=np.bool_)
     inner = known_members(problem)[2][:, :1]
@@ -67,7 +67,7 @@ def move_inside(
 
 
 def _nearest(inner: Floats, targets: Floats) -> Integers:
-    """Which of the members' means (L, K) is nearest to each target, in units of their spread."""
+    """Return which of the members' means (L, K) is nearest to each target, in units of their spread."""
     scale = np.abs(inner).mean(axis=1, keepdims=True) + 1e-300
     return np.asarray(
         (np.abs(inner[:, :, None] - targets[:, None]) / scale[:, :, None]).sum(axis=0).argmin(axis=0)

@@ -47,7 +47,7 @@ def solve(
 
 
 def _verified(problem: Problem, targets: Floats, found: Solution) -> Solution:
-    """What is solved only if the parameters, as they are given back, have the means that were asked for.
+    """Accept a solution only if its parameters reproduce the requested means.
 
     Iterations may overlook a second peak far away; and parameters of raw powers may have too few digits to
     say what was found about the mean.
@@ -76,7 +76,7 @@ def _verified(problem: Problem, targets: Floats, found: Solution) -> Solution:
 def _solved(
     problem: Problem, targets: Floats, solver: Solver, max_iter: int | None, compiled: bool
 ) -> Solution:
-    """All of it for distinct targets, (L, M)."""
+    """Return all of it for distinct targets, (L, M)."""
     n = targets.shape[1]
     natural, residual, n_iter = np.zeros(targets.shape), np.full(n, np.inf), np.zeros(n, dtype=np.intp)
     status = np.full(n, int(Status.NOT_CONVERGED))

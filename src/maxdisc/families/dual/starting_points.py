@@ -37,7 +37,7 @@ def densest(problem: Problem, theta: Floats) -> Floats:
 
 @lru_cache(maxsize=64)
 def coarse_nodes(problem: Problem) -> tuple[Nodes, Floats, Floats]:
-    """A few hundred nodes that all problems share: points, statistics (L + 1, G), log weights (G,).
+    """Return a few hundred nodes that all problems share: points, statistics (L + 1, G), log weights (G,).
 
     In a coordinate in which both ends are far away, equal weights are nearly a Gauss rule.
     """
@@ -63,7 +63,7 @@ class CoarseDual(NamedTuple):
 
     @classmethod
     def of(cls, problem: Problem, targets: Floats) -> CoarseDual:
-        """The dual of these targets, (L, M)."""
+        """Return the dual of these targets, (L, M)."""
         _, statistics, weights = coarse_nodes(problem)
         atoms = np.asarray(problem.support.atoms, dtype=np.float64)
         if len(atoms):

@@ -63,7 +63,7 @@ def _rules(lattice: bool) -> tuple[Floats, Floats]:
 
 
 def _panels(problem: Problem, center: Floats, half: Floats, level: Integers) -> Tree:
-    """Some panels; those of size 0 are atoms."""
+    """Return some panels; those of size 0 are atoms."""
     support, atom = problem.support, half == 0
     rule = rules(support.lattice)
     t = center[:, None] + half[:, None] * rule.nodes[level]
@@ -103,7 +103,7 @@ def _seedling(problem: Problem) -> Tree:
 
 @lru_cache(maxsize=16)
 def _planted(problem: Problem) -> list[Tree]:
-    """The tree of a problem, as far as it has grown: what was evaluated is kept."""
+    """Return the tree of a problem, as far as it has grown: what was evaluated is kept."""
     return [_seedling(problem)]
 
 
