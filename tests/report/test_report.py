@@ -402,7 +402,7 @@ def test_the_how_to_runs_as_written(tmp_path, monkeypatch):
         exec(block, names)  # the reader would paste it too
     pyplot.close("all")
     StrictParser((tmp_path / "report.html").read_text(encoding="utf-8"))
-    assert len(names["table"].of_class("malignant", 5)) == 5
+    assert len(names["table"]["feature"]) == 10
 
 
 # ------------------------------------------------------------------ hostile text
