@@ -89,11 +89,12 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     evidence : {"calibrated", "refined", "raw"}, default="calibrated"
         How much the features' log densities count. "raw": as they are, as if features were independent.
         "calibrated": the ranking is cut into bands, and each band's evidence gets a weight, and each class a
-        bias, learnt on held-out rows: probabilities can then be trusted. "refined": single features are
-        corrected as well, by conditional maximum entropy around the calibrated model; this takes longer, and
-        needs the rows in memory and three folds. Of joint densities, "raw" picks one; "calibrated" averages
-        over all transforms, shrinkages and sizes that are open, each with the trust that its held-out
-        log-loss asks for; "refined" has conditional maximum-entropy models of the same features among them.
+        bias, learnt on held-out rows: probabilities can then be trusted. "refined": a conditional
+        maximum-entropy model corrects single features as well, and is weighed together with the bands; this
+        takes longer, and needs the rows in memory and three folds. Of joint densities, "raw" picks one;
+        "calibrated" averages over all transforms, shrinkages and sizes that are open, each with the trust
+        that its held-out log-loss asks for; "refined" has conditional maximum-entropy models of the same
+        features among them.
     smoothing : "auto", float or Smoothing, default="auto"
         Pseudo-rows given to each class, in non-zero cells; see :class:`maxdisc.Smoothing`. "auto"
         chooses on the folds among ``family.smoothings``.

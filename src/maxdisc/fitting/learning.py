@@ -9,7 +9,8 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.calibration.evidence import Evidence, calibrate, refine
+from maxdisc.calibration.evidence import Evidence, calibrate
+from maxdisc.calibration.refinement import refine
 from maxdisc.decisions.linear import LinearDecision
 from maxdisc.densities.class_densities import class_prior
 from maxdisc.divergences.class_divergences import FeatureRanking
@@ -190,5 +191,5 @@ def refined(settings: Settings, learnt: FittedModel, models: Models, rows: Rows)
         )
         return learnt
     shares, generative = class_prior(models.total(), None), cast(LinearDecision, learnt.model[1])
-    evidence = refine(models, rows.X, generative, learnt.settled, learnt.evidence, shares)
+    evidence = refine(models, rows, generative, learnt.settled, learnt.evidence, shares)
     return replace(learnt, made=learnt.model, evidence=evidence)

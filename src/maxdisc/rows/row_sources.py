@@ -101,17 +101,6 @@ class RenumberedFolds:
         held = (at >= chosen.start) & (at < chosen.stop)
         return cls(folds, np.where(held, at - chosen.start, ALWAYS_TRAINING))
 
-    @classmethod
-    def without(cls, folds: Folds, left_out: int) -> RenumberedFolds:
-        """Return all but one, whose rows take no part."""
-        at = np.arange(folds.count)
-        return cls(folds, np.where(at == left_out, LEFT_OUT, at - (at > left_out)))
-
-    @classmethod
-    def together(cls, folds: Folds, count: int) -> RenumberedFolds:
-        """Return all, put together into fewer."""
-        return cls(folds, np.arange(folds.count) % count)
-
     @property
     def count(self) -> int:
         return int(self.numbers.max(initial=-1)) + 1

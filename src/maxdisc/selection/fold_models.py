@@ -302,25 +302,13 @@ class FoldModels:
         """The samples that were drawn, by how many rows of a fold."""
         return {}
 
-    def kept(self, fold: int, smoothing: Smoothing, size: int) -> Integers:
-        """Return the best features by the training rows of a fold, shape (size,); there must be one plan."""
+    def places(self, fold: int, smoothing: Smoothing, sizes: Integers) -> Integers:
+        """Return where in ``sizes`` the first one is that selects each feature; there must be one plan."""
         self._prepare((smoothing,))
-        sizes = np.array([size])
-        return self._decision(self._training_of(0), sizes, smoothing, 0, 0, fold).columns
-
-    def coarser(self, count: int) -> FoldModels:
-        """Return the models of fewer folds; there must be one plan."""
-        (folds,), (parts,) = self.plans, self.parts
-        merged = [added(parts[: folds.count][f::count]) for f in range(count)]
-        return replace(
-            self, plans=[RenumberedFolds.together(folds, count)], parts=[[*merged, *parts[folds.count :]]]
-        )
-
-    def without(self, fold: int) -> FoldModels:
-        """Return the models of the same folds on the rows of all folds but one; there must be one plan."""
-        (folds,), (parts,) = self.plans, self.parts
-        left = [part for f, part in enumerate(parts) if f != fold]
-        return replace(self, plans=[RenumberedFolds.without(folds, fold)], parts=[left])
+        order = self._decision(self._training_of(0), sizes, smoothing, 0, 0, fold).columns
+        out = np.full(self.n_features, len(sizes))
+        out[order] = np.searchsorted(sizes, np.arange(len(order)), side="right")
+        return out
 
     def _training_of(self, plan: int) -> Callable[[int], AnyMoments]:
         """From a fold of a plan to the moments of its training rows."""

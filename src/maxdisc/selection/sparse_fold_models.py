@@ -22,7 +22,7 @@ from maxdisc.moments.smoothing import Smoothing
 from maxdisc.numerics.matrices import Floats, Integers, Matrix, blocks, is_sparse, on_lines
 from maxdisc.numerics.switches import batch_size, is_compiled
 from maxdisc.numerics.threads import Work, in_threads, in_turn, n_threads
-from maxdisc.rows.row_sources import LEFT_OUT, ArrayRows, Folds, RenumberedFolds
+from maxdisc.rows.row_sources import LEFT_OUT, ArrayRows, Folds
 from maxdisc.rows.sampling import content_hashes, sampled
 from maxdisc.selection.fold_models import Choice, SelectionPath
 from maxdisc.selection.held_out import HeldOut
@@ -142,10 +142,10 @@ class SparseFoldModels:
         out = in_threads(lambda f: trials[f].unknown(len(edges), smoothing, held[f]), list(held))
         return dict(zip(held, out, strict=True))
 
-    def kept(self, fold: int, smoothing: Smoothing, size: int) -> Integers:
-        """Return the best features by the training rows of a fold, shape (size,); there must be one plan."""
-        sizes = np.array([size])
-        found = self._tried((smoothing,), range(fold, fold + 1), lambda t, s, table: t.kept(sizes, s, table))
+    def places(self, fold: int, smoothing: Smoothing, sizes: Integers) -> Integers:
+        """Return where in ``sizes`` the first one is that selects each feature; there must be one plan."""
+        chosen = range(fold, fold + 1)
+        found = self._tried((smoothing,), chosen, lambda t, s, table: t.places(sizes, s, table))
         return found[0][fold]
 
     def with_stability(self, choice: Choice) -> Choice:
@@ -161,21 +161,6 @@ class SparseFoldModels:
     def _buckets(self) -> dict[tuple[Smoothing, int, int], tuple[Integers, npt.NDArray[np.int32]]]:
         """By smoothing, group and fold, of every model tried: sizes, and the first that has a feature."""
         return {}
-
-    def without(self, fold: int) -> SparseFoldModels:
-        """Return the models of the same folds on the rows of all folds but one; there must be one plan."""
-        return self._replanned(RenumberedFolds.without(self.plans[0], fold))
-
-    def coarser(self, count: int) -> SparseFoldModels:
-        """Return the models of fewer folds; there must be one plan."""
-        return self._replanned(RenumberedFolds.together(self.plans[0], count))
-
-    def _replanned(self, folds: Folds) -> SparseFoldModels:
-        others = replace(self, plans=[folds])
-        # What is the same for all folds need not be made again.
-        shared = ("_columns", "_values", "_weights", "_whole")
-        vars(others).update({name: vars(self)[name] for name in shared if name in vars(self)})
-        return others
 
     def _tried(
         self,
@@ -407,10 +392,10 @@ class _Trial:
         band_rows(X.indptr, X.indices, X.data, held.rows, *model.tables, out)
         return out
 
-    def kept(self, sizes: Integers, smoothing: Smoothing, table: Floats) -> Work[Integers]:
-        """Return the best features of the model, in the order of their columns; writes in ``table``."""
-        kept = np.flatnonzero(self._ranked(sizes, smoothing, table).bucket == 0)
-        return Work([], lambda _: kept)
+    def places(self, sizes: Integers, smoothing: Smoothing, table: Floats) -> Work[Integers]:
+        """Return where the first size is that selects each feature; writes in ``table``."""
+        found = self._ranked(sizes, smoothing, table).bucket.astype(np.intp)
+        return Work([], lambda _: found)
 
     def _ranked(self, sizes: Integers, smoothing: Smoothing, table: Floats) -> Bucketed:
         """Return the model, with natural parameters of the held-out features in ``table``."""

@@ -1,0 +1,261 @@
+"""Refined evidence: generative bands and a conditional model, weighed together on held-out rows.
+
+Generative evidence counts twice what features share. The conditional model (maximum entropy with a ridge)
+does not, but few rows teach it less. Both are fitted to the training rows of a fold and scored on its
+held-out rows. One weight for each band, one for the conditional model and a bias for each class are learnt
+from these scores. The result is as linear in the features as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from maxdisc.calibration.evidence import Evidence, equal_rows, held_out_loss, least, log_seen, weigh
+from maxdisc.conditional.coordinate_ascent import RidgeFit, fit_ridges
+from maxdisc.conditional.shared_weights import SharedWeights
+from maxdisc.decisions.linear import LinearDecision
+from maxdisc.moments.smoothing import Smoothing
+from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, is_sparse
+from maxdisc.numerics.user_warnings import notice
+from maxdisc.rows.row_sources import LEFT_OUT, ArrayRows, Folds
+from maxdisc.selection.fold_models import Choice, Trials
+from maxdisc.selection.held_out import HeldOut, bounded
+
+#: Ridges that are tried, in rows, from much to little.
+RIDGES = (1.0, 0.3, 0.1, 0.03, 0.01)
+#: Ridges are compared on folds that hold out this many rows, ...
+ENOUGH_TO_COMPARE = 2000
+#: ... and weights are learnt on folds that hold out this many, ...
+ENOUGH_TO_MIX = 4000
+#: ... or fewer, where classes are many: rows times classes.
+ENOUGH_SCORES = 2**18
+#: Largest gap of the folds' conditional models and of the final one, as shares of their objective.
+COARSE, FINE = 0.03, 0.01
+
+
+class Refinable(Trials, Protocol):
+    """Models of one plan of folds whose rows are in memory."""
+
+    @property
+    def plans(self) -> Sequence[Folds]:
+        """The one plan."""
+
+    def places(self, fold: int, smoothing: Smoothing, sizes: Integers) -> Integers:
+        """Return where in ``sizes`` the first one is that selects each feature, shape (D,)."""
+
+
+def refine(
+    models: Refinable,
+    rows: ArrayRows,
+    decision: LinearDecision,
+    choice: Choice,
+    evidence: Evidence,
+    prior: Floats,
+) -> Evidence:
+    """Return calibrated evidence with a conditional model beside it, where held-out rows gain by that."""
+    return _Refinement(models, rows, decision, choice.smoothing).solve(evidence, prior)
+
+
+@dataclass(frozen=True, eq=False)
+class _Refinement:
+    models: Refinable
+    rows: ArrayRows
+    decision: LinearDecision
+    smoothing: Smoothing
+
+    @property
+    def n_classes(self) -> int:
+        return self.rows.n_classes
+
+    @cached_property
+    def weights(self) -> Floats:
+        """Of the rows."""
+        return np.ones(self.rows.X.shape[0]) if self.rows.weights is None else self.rows.weights
+
+    @cached_property
+    def fold(self) -> Integers:
+        """That holds out each row."""
+        return self.models.plans[0].of(self.rows.X, self.rows.start)
+
+    @cached_property
+    def telling(self) -> Booleans:
+        """Classes with at least two rows: of others nothing is known while their row is held out."""
+        held = (self.weights > 0) & (self.fold != LEFT_OUT)
+        return np.bincount(self.rows.labels[held], minlength=self.n_classes) >= 2
+
+    def folds_of(self, n_rows: int) -> range:
+        """The first folds that hold out this many rows together, or all."""
+        held = np.cumsum([(self.fold == f).sum() for f in range(self.models.plans[0].count)])
+        return range(min(int(np.searchsorted(held, n_rows)) + 1, len(held)))
+
+    def held(self, edges: Integers, chosen: range) -> dict[int, HeldOut]:
+        """Generative evidence of held-out rows, without rows and classes of which nothing can be learnt."""
+        most = max(ENOUGH_SCORES // self.n_classes, 500)
+        (found,) = self.models.held_out(edges, (self.smoothing,), most, chosen)
+        kept = {f: h.select(self.telling[h.codes] & (h.weights > 0)) for f, h in found.items()}
+        return {f: h for f, h in kept.items() if len(h)}
+
+    # ------------------------------------------------------------------ the conditional model
+
+    @cached_property
+    def plane(self) -> _Plane:
+        return _Plane.of(self.decision, self.rows.X)
+
+    def trained(self, fold: int | None) -> Floats:
+        """Return the weights of the training rows of a fold, or of all rows."""
+        if fold is None:
+            return self.weights
+        return np.where((self.fold == fold) | (self.fold == LEFT_OUT), 0.0, self.weights)
+
+    def view(self, fold: int | None) -> _View:
+        """Return the features that the training rows select, in units of the ridge."""
+        kept, size = self.decision.columns, len(self.decision.columns)
+        if fold is not None and size < self.rows.X.shape[1]:
+            kept = np.flatnonzero(self.models.places(fold, self.smoothing, np.array([size])) == 0)
+        return self.plane.view(kept, self.trained(fold))
+
+    def fits(self, view: _View, fold: int | None, ridges: Sequence[float], tol: float) -> Iterator[RidgeFit]:
+        """Fit the training rows of a fold, or all rows, with each ridge."""
+        training = np.flatnonzero(self.trained(fold))
+        codes, weights = self.rows.labels[training], self.weights[training]
+        return fit_ridges(view.Z[training], codes, weights, ridges, self.n_classes, tol=tol)
+
+    def scores(self, fold: int, held: HeldOut, ridges: Sequence[float], tol: float) -> list[Floats]:
+        """Return the conditional scores of the held-out rows of a fold, for each ridge."""
+        view = self.view(fold)
+        rows = view.Z[held.rows]
+        return [fit.scores(rows) for fit in self.fits(view, fold, ridges, tol)]
+
+    # ------------------------------------------------------------------ refining
+
+    def solve(self, evidence: Evidence, prior: Floats) -> Evidence:
+        """Weigh bands and conditional model together; ``prior`` are the shares of the classes."""
+        held = self.held(evidence.edges, self.folds_of(ENOUGH_TO_MIX))
+        if len(held) < 2 or not len(self.plane.columns):
+            return evidence
+        ridge, scores = self.best_ridge(held)
+        tensor, mixed = self.mixed(held, scores)
+        sample, level = HeldOut.joined(list(held.values())), np.zeros(self.n_classes)
+        bands = tensor[:, :, :-1]
+        alone = weigh(bands, sample.codes, sample.weights, level)
+        gain = sample.weights @ (
+            log_seen(mixed.log_posterior(tensor), sample.codes)
+            - log_seen(alone.log_posterior(bands), sample.codes)
+        )
+        # One more weight must be worth one nat, or it is noise.
+        if not (mixed.weights[-1] > 0 and gain > 1.0):
+            return evidence
+        view, strength = self.view(None), mixed.weights[-1]
+        (final,) = self.fits(view, None, (ridge,), FINE)
+        if not final.converged:
+            notice(
+                f"the conditional model stopped after {final.n_sweeps} sweeps with a duality gap of "
+                f"{final.gap / final.objective:.1%} of its objective: refined evidence may be improved by "
+                "scaling the features."
+            )
+        folds = np.repeat(list(held), [len(h) for h in held.values()])
+        log_loss, accuracy, _ = held_out_loss(tensor, sample.codes, sample.weights, folds, level, mixed)
+        return replace(
+            evidence,
+            weights=mixed.weights[:-1],
+            bias=mixed.bias + strength * final.bias - log_shares(prior),
+            columns=view.columns,
+            correction=strength * (final.weights * view.unit[:, None]).T,
+            log_loss=log_loss,
+            accuracy=accuracy,
+            n_rows=float(equal_rows(sample.weights)),
+            ridge=ridge,
+        )
+
+    def best_ridge(self, held: dict[int, HeldOut]) -> tuple[float, dict[int, Floats]]:
+        """Return the ridge that is best beside the bands, and the conditional scores of all folds with it."""
+        compared = {f: held[f] for f in self.folds_of(ENOUGH_TO_COMPARE) if f in held}
+        tried = {f: self.scores(f, part, RIDGES, COARSE) for f, part in compared.items()}
+        by_ridge = [{f: scores[place] for f, scores in tried.items()} for place in range(len(RIDGES))]
+        best = least([self.mixed(compared, scores)[1].loss for scores in by_ridge])
+        found, ridge = by_ridge[best], RIDGES[best]
+        others = {f: self.scores(f, held[f], (ridge,), COARSE)[0] for f in held if f not in found}
+        return ridge, found | others
+
+    def mixed(self, held: dict[int, HeldOut], scores: dict[int, Floats]) -> tuple[Floats, SharedWeights]:
+        """Return bands and conditional scores of held-out rows, shape (n, C, G + 1), and their weights."""
+        sample = HeldOut.joined(list(held.values()))
+        conditional = np.concatenate([scores[f] for f in held])[:, :, None]
+        tensor = np.concatenate([bounded(sample.evidence), bounded(conditional)], axis=2)
+        return tensor, weigh(tensor, sample.codes, sample.weights, np.zeros(self.n_classes))
+
+
+def log_shares(prior: Floats) -> Floats:
+    """Return the logs of class shares, finite for a class without rows."""
+    return np.log(np.maximum(prior, np.finfo(np.float64).tiny))
+
+
+@dataclass(frozen=True, eq=False)
+class _View:
+    """Features that the conditional model takes, their units, and all rows in these."""
+
+    columns: Integers
+    unit: Floats
+    Z: Matrix
+
+
+@dataclass(frozen=True, eq=False)
+class _Plane:
+    """The first statistic of all features that are scored by one product, sparse or dense, shape (N, D')."""
+
+    columns: Integers
+    values: Matrix
+    translates: bool
+
+    @classmethod
+    def of(cls, decision: LinearDecision, X: Matrix) -> _Plane:
+        near = ~decision.apart(is_sparse(X))
+        columns, origin = decision.columns[near], decision.origin[near]
+        order = np.argsort(columns)
+        columns, origin = columns[order], origin[order]
+        values = X if len(columns) == X.shape[1] else X[:, columns]
+        if is_sparse(values):
+            plane = decision.family.statistics(values)[0].tocsr()
+        else:
+            values = np.asarray(values, dtype=np.float64)
+            missing = np.isnan(values)
+            shifted = np.where(missing, 0.5, values - origin)
+            plane = np.where(missing, 0.0, decision.family.statistics(shifted)[0])
+        return cls(columns, plane, decision.family.translates)
+
+    def view(self, kept: Integers, weight: Floats) -> _View:
+        """Some columns, in units in which a correction of each costs the same.
+
+        Measurements count in deviations. Counts have one unit, and those that are rarely above 0 count more,
+        as in tf-idf: by ``1 - log p``, with p the share of cells that are not 0. Rows have length 1 on
+        average.
+        """
+        at = np.flatnonzero(np.isin(self.columns, kept)) if len(kept) < len(self.columns) else None
+        plane = self.values if at is None else self.values[:, at]
+        columns = self.columns if at is None else self.columns[at]
+        total = weight.sum()
+        if is_sparse(plane):
+            cells = np.repeat(weight, np.diff(plane.indptr))
+            share = np.bincount(plane.indices, cells, plane.shape[1]) / total
+            square = np.bincount(plane.indices, cells * plane.data**2, plane.shape[1]) / total
+        else:
+            share, square = weight @ (plane != 0) / total, weight @ plane**2 / total
+        if self.translates:
+            mean = np.asarray(weight @ plane).ravel() / total
+            square = np.maximum(square - mean**2, 1e-12 * square)
+            unit = 1.0 / np.sqrt(np.where(square > 0, square, 1.0))
+        else:
+            unit = np.where(share > 0, 1.0 - np.log(np.where(share > 0, share, 1.0)), 0.0)
+        length = np.sqrt(float(unit**2 @ square))
+        unit = unit / (length if length > 0 else 1.0)
+        if is_sparse(plane):
+            scaled = plane.copy()
+            scaled.data = scaled.data * unit[scaled.indices]
+        else:
+            scaled = plane * unit
+        return _View(columns, unit, scaled)
