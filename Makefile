@@ -39,10 +39,11 @@ demo: $(VENV)/.demo  ## the main job on data that every machine has; writes demo
 test: $(VENV)/.test  ## does it work on this machine? every law, command and promise of the README; some minutes on 2 cores
 	$(BIN)/python -m pytest --quiet -n auto
 
+test-all: tests-with-extras docs  ## everything but the slow tests: all extras, engines, browser, examples, pages, links
+
 # SCIPY_ARRAY_API is what scikit-learn's array checks ask for. Tests that share an engine share a worker.
-test-all: $(VENV)/.dev  ## everything but the slow tests: all extras, engines, browser, examples, pages, links
+tests-with-extras: $(VENV)/.dev
 	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest --quiet -n auto --dist loadgroup -m 'not slow' --hypothesis-profile=thorough
-	$(MAKE) docs
 
 test-docs: $(VENV)/.dev  ## names, examples, pages and links
 	$(BIN)/python -m pytest --quiet -n auto -m 'not slow' tests/docs tests/test_readme.py
