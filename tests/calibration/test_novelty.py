@@ -292,11 +292,8 @@ def test_wrong_tables_are_refused(tmp_path, name):
 
 
 @pytest.mark.slow
-def test_newsgroups_that_were_left_out_are_noticed():
-    data = Path(__file__).resolve().parents[3] / "shared" / "data" / "text" / "20newsgroups_bydate.parquet"
-    if not data.exists():
-        pytest.skip("20 Newsgroups is not there")
-    table = pd.read_parquet(data)
+def test_newsgroups_that_were_left_out_are_noticed(paper_data):
+    table = pd.read_parquet(paper_data / "text" / "20newsgroups_bydate.parquet")
     groups, areas, alone, flagged = np.unique(table["label"]), [], [], []
     for seed in range(5):
         rng = np.random.default_rng(seed)

@@ -180,6 +180,14 @@ class TestExplain:
         assert lines["rocket"].startswith("+")
         assert lines["season"].startswith("-")
 
+    def test_the_row_of_others_is_there_only_if_there_are_others(self, run, files):
+        command = ("explain", files / "topics.maxdisc", "the rocket near the puck")
+        n_others = run(*command, "-n", "1", "--json").json["n_others"]
+        assert n_others > 0
+        assert f"{n_others:,} others" in run(*command, "-n", "1").out
+        assert run(*command, "-n", "10000", "--json").json["n_others"] == 0
+        assert "others" not in run(*command, "-n", "10000").out
+
     def test_a_row_of_a_file(self, run, files):
         by_row = run(
             "explain", files / "topics.maxdisc", "--data", files / "test.csv", "--row", "7", "--json"

@@ -17,6 +17,7 @@ from maxdisc import MaxDiscClassifier, Smoothing
 from maxdisc.densities import ClassDensities
 from maxdisc.densities.class_densities import estimate
 from maxdisc.divergences import jensen_shannon, js_gm, rao
+from maxdisc.divergences.class_divergences import FeatureRanking
 from maxdisc.families import FAMILIES, Gaussian
 from maxdisc.moments.counting import class_moments
 from maxdisc.testing import batches_of, random_data, random_densities
@@ -344,3 +345,13 @@ def test_rao_of_gaussian_classes_of_one_variance():
     square = (means - middle) ** 2 + 4 - variance
     expected = between / variance + prior @ square**2 / (2 * variance**2)
     assert rao(densities_of(Gaussian(), natural, prior))[0] == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_ranking_names_unsolved_and_adjusted_features():
+    scores, masks = np.array([0.1, 0.3, 0.2]), np.array([[True, True, False], [False, True, True]])
+    ranking = FeatureRanking.of(scores, *masks)
+    assert ranking.order.tolist() == [1, 2, 0]
+    assert ranking.unsolved.tolist() == [2]
+    assert ranking.adjusted.tolist() == [1, 2]
+    plain = FeatureRanking.of(scores)
+    assert (plain.unsolved.size, plain.adjusted.size) == (0, 0)

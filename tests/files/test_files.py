@@ -120,6 +120,13 @@ class TestFormats:
         rows = everything(tmp_path, text_column="body", label_column="kind")
         assert set(rows[0]) == {"body", "kind", "file"}
 
+    def test_two_stars_match_folders_of_any_depth(self, tmp_path):
+        for folder, row in zip((".", "one", "one/two"), ROWS, strict=True):
+            (tmp_path / folder).mkdir(exist_ok=True)
+            write(tmp_path / folder / "rows.csv", as_csv([row]))
+        found = everything(tmp_path / "**" / "rows.csv", columns=["size"])
+        assert sorted(row["size"] for row in found) == sorted(row["size"] for row in ROWS)
+
     def test_a_folder_of_tables_is_its_tables(self, tmp_path):
         write(tmp_path / "b.csv", as_csv(ROWS[2:]))
         write(tmp_path / "a.csv", as_csv(ROWS[:2]))

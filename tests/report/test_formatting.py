@@ -23,3 +23,7 @@ def test_parameters_are_the_same_text_in_every_run():
 
 def test_per_cent_are_never_rounded_to_all():
     assert [percent(0.8512), percent(0.99951), percent(1.0)] == ["85.1 %", "99.95 %", "100 %"]
+    # The fewest digits that do not round to 100 %.
+    assert [percent(0.999953), percent(0.9999953), percent(0.9999999)] == [
+        "99.995 %", "99.9995 %", "over 99.99 %",
+    ]  # fmt: skip
