@@ -100,6 +100,28 @@ def test_offsets_are_where_scores_begin(way):
         assert objective(X, codes, weight, near, offset) > value
 
 
+@pytest.mark.parametrize("way", ["compiled", "plain"])
+@pytest.mark.parametrize("scale", [1e-300, 1e-100, 1e-3, 1e3, 1e100])
+def test_the_scale_of_weights_and_ridges_does_not_matter(way, scale):
+    X, codes, weight = problem(7)
+    first = fits(way, X, codes, weight, tol=1e-4)
+    for a, b in zip(
+        fits(way, X, codes, scale * weight, scale * np.array(RIDGES), tol=1e-4), first, strict=True
+    ):
+        np.testing.assert_allclose(a.weights, b.weights, rtol=1e-3, atol=1e-5)
+        assert a.objective == pytest.approx(scale * b.objective, rel=1e-5)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("way", ["compiled", "plain"])
+@pytest.mark.parametrize("scale", [1e-300, 1e-100, 1e100, 1e150])
+def test_extreme_weights_stay_finite(way, scale):
+    X, codes, weight = problem(8)
+    for fit in fits(way, X, codes, scale * weight, (1.0, 0.01)):
+        assert np.isfinite(fit.weights).all()
+        assert np.isfinite(fit.bias).all()
+
+
 def test_a_class_without_rows_stays_finite():
     X, codes, weight = problem(4)
     for way in ("compiled", "plain"):

@@ -16,7 +16,7 @@ how far the objective is from its minimum.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -37,6 +37,8 @@ BIAS_STEPS = 30
 MANY_CLASSES = 256
 #: Rows that a class without rows is taken to have, so that its bias is finite.
 FEW_ROWS = 0.5
+#: The range of ridges that single precision can work with, in units of the heaviest row.
+RIDGE_RANGE = (1e-7, 1e12)
 #: Problems of fewer products of stored cells and classes are solved in double precision, not compiled.
 MANY_PRODUCTS = 2**16
 
@@ -80,10 +82,17 @@ def fit_ridges(
     if len(keep) < len(row_weight):
         Z, codes, row_weight = Z[keep], codes[keep], row_weight[keep]
         offset = None if offset is None else offset[keep]
+    # In units of the heaviest row, which single precision can hold.
+    unit = row_weight.max()
+    with np.errstate(over="ignore"):
+        scaled = np.clip(np.divide(ridges, unit), *RIDGE_RANGE).tolist()
     stored = Z.nnz if is_sparse(Z) else Z.size
     if is_compiled(stored * n_classes, MANY_PRODUCTS):
-        return ascend(Z, codes, row_weight, ridges, n_classes, offset, tol, start)
-    return _descend(Z, codes, row_weight, ridges, n_classes, offset, start)
+        found = ascend(Z, codes, row_weight / unit, scaled, n_classes, offset, tol, start)
+    else:
+        found = _descend(Z, codes, row_weight / unit, scaled, n_classes, offset, start)
+    for fit, ridge in zip(found, ridges, strict=True):
+        yield replace(fit, ridge=ridge, objective=unit * fit.objective, gap=unit * fit.gap)
 
 
 def _descend(
