@@ -27,15 +27,16 @@ from maxdisc.selection.fold_models import Choice, Trials
 from maxdisc.selection.held_out import HeldOut, bounded
 
 #: Ridges that are tried, in rows, from much to little.
-RIDGES = (1.0, 0.3, 0.1, 0.03, 0.01)
+RIDGES = (1.0, 0.3, 0.1, 0.03)
 #: Ridges are compared on folds that hold out this many rows, ...
 ENOUGH_TO_COMPARE = 2000
 #: ... and weights are learnt on folds that hold out this many, ...
 ENOUGH_TO_MIX = 4000
 #: ... or fewer, where classes are many: rows times classes.
 ENOUGH_SCORES = 2**18
-#: Largest gap of the folds' conditional models and of the final one, as shares of their objective.
-COARSE, FINE = 0.03, 0.01
+#: Largest gap of the conditional models, as a share of their objective; the same for those of folds and of
+#: all rows, since weights are learnt from the former for the latter.
+LARGEST_GAP = 0.03
 
 
 class Refinable(Trials, Protocol):
@@ -119,17 +120,17 @@ class _Refinement:
             kept = np.flatnonzero(self.models.places(fold, self.smoothing, np.array([size])) == 0)
         return self.plane.view(kept, self.trained(fold))
 
-    def fits(self, view: _View, fold: int | None, ridges: Sequence[float], tol: float) -> Iterator[RidgeFit]:
+    def fits(self, view: _View, fold: int | None, ridges: Sequence[float]) -> Iterator[RidgeFit]:
         """Fit the training rows of a fold, or all rows, with each ridge."""
         training = np.flatnonzero(self.trained(fold))
         codes, weights = self.rows.labels[training], self.weights[training]
-        return fit_ridges(view.Z[training], codes, weights, ridges, self.n_classes, tol=tol)
+        return fit_ridges(view.Z[training], codes, weights, ridges, self.n_classes, tol=LARGEST_GAP)
 
-    def scores(self, fold: int, held: HeldOut, ridges: Sequence[float], tol: float) -> list[Floats]:
+    def scores(self, fold: int, held: HeldOut, ridges: Sequence[float]) -> list[Floats]:
         """Return the conditional scores of the held-out rows of a fold, for each ridge."""
         view = self.view(fold)
         rows = view.Z[held.rows]
-        return [fit.scores(rows) for fit in self.fits(view, fold, ridges, tol)]
+        return [fit.scores(rows) for fit in self.fits(view, fold, ridges)]
 
     # ------------------------------------------------------------------ refining
 
@@ -151,7 +152,7 @@ class _Refinement:
         if not (mixed.weights[-1] > 0 and gain > 1.0):
             return evidence
         view, strength = self.view(None), mixed.weights[-1]
-        (final,) = self.fits(view, None, (ridge,), FINE)
+        *_, final = self.fits(view, None, down_to(ridge))
         if not final.converged:
             notice(
                 f"the conditional model stopped after {final.n_sweeps} sweeps with a duality gap of "
@@ -175,11 +176,11 @@ class _Refinement:
     def best_ridge(self, held: dict[int, HeldOut]) -> tuple[float, dict[int, Floats]]:
         """Return the ridge that is best beside the bands, and the conditional scores of all folds with it."""
         compared = {f: held[f] for f in self.folds_of(ENOUGH_TO_COMPARE) if f in held}
-        tried = {f: self.scores(f, part, RIDGES, COARSE) for f, part in compared.items()}
+        tried = {f: self.scores(f, part, RIDGES) for f, part in compared.items()}
         by_ridge = [{f: scores[place] for f, scores in tried.items()} for place in range(len(RIDGES))]
         best = least([self.mixed(compared, scores)[1].loss for scores in by_ridge])
         found, ridge = by_ridge[best], RIDGES[best]
-        others = {f: self.scores(f, held[f], (ridge,), COARSE)[0] for f in held if f not in found}
+        others = {f: self.scores(f, held[f], down_to(ridge))[-1] for f in held if f not in found}
         return ridge, found | others
 
     def mixed(self, held: dict[int, HeldOut], scores: dict[int, Floats]) -> tuple[Floats, SharedWeights]:
@@ -188,6 +189,11 @@ class _Refinement:
         conditional = np.concatenate([scores[f] for f in held])[:, :, None]
         tensor = np.concatenate([bounded(sample.evidence), bounded(conditional)], axis=2)
         return tensor, weigh(tensor, sample.codes, sample.weights, np.zeros(self.n_classes))
+
+
+def down_to(ridge: float) -> Sequence[float]:
+    """Return the ridges from the largest to this one: a warm path is shorter than a cold start."""
+    return RIDGES[: RIDGES.index(ridge) + 1]
 
 
 def log_shares(prior: Floats) -> Floats:

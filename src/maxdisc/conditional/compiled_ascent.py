@@ -31,12 +31,14 @@ def sweep_rows(
     residual: Any,
     center_score: Any,
     duals: Any,
+    least_change: Any,
 ) -> float:
     """Move the dual of each row, in the order given, along the line to its current probabilities.
 
     Rows are centred without being written down: ``weights`` are those of raw rows, ``residual`` (C,) is what
     the classes have beyond the duals, ``center_score`` (C,) the score of the mean row, ``overlap`` (n,) the
-    product of each row with the mean row. Returns the weighted sum of the absolute changes asked for.
+    product of each row with the mean row. Rows that ask for no more than ``least_change`` stay as they are.
+    Returns the weighted sum of the changes asked for.
     """
     n_classes = weights.shape[1]
     # One offset for all rows, or one for each.
@@ -67,7 +69,7 @@ def sweep_rows(
             product += step[c] * (score[c] - most)
             change += abs(step[c])
         asked += row_weight[i] * change
-        if change <= TINY:
+        if change <= least_change:
             continue
         curvature = row_weight[i] * square[i] / ridge
         share = one / (one + np.float32(0.25) * curvature)

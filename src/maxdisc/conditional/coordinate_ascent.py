@@ -30,8 +30,11 @@ from maxdisc.numerics.matrices import Floats, Integers, Matrix, is_sparse
 from maxdisc.numerics.switches import is_compiled
 
 #: The gap is computed after these sweeps.
-CHECKED = (3, 6, 10, 15, 22, 32, 47, 70, 100, 150, 220, 320)
-#: Steps for the biases where weights are given.
+CHECKED = (3, 6, 9, 13, 18, 25, 35, 50, 70, 100, 150, 220, 320)
+#: Rows whose probabilities differ from their duals by less than this share of the tolerance wait.
+LEAST_CHANGE = 0.01
+#: Biases are found to this share of the tolerance, in rows; the number of steps is bounded.
+BIAS_TOLERANCE = 1e-3
 BIAS_STEPS = 30
 #: With more classes than this, their curvature is taken class by class.
 MANY_CLASSES = 256
@@ -40,7 +43,7 @@ FEW_ROWS = 0.5
 #: The range of ridges that single precision can work with, in units of the heaviest row.
 RIDGE_RANGE = (1e-7, 1e12)
 #: Problems of fewer products of stored cells and classes are solved in double precision, not compiled.
-MANY_PRODUCTS = 2**16
+MANY_PRODUCTS = 2**14
 
 _Single = npt.NDArray[np.float32]
 
@@ -257,6 +260,7 @@ class _Ascent:
                     raw,
                     *state,
                     self.duals,
+                    np.float32(LEAST_CHANGE * tol),
                 )
                 bend = self.single_weight @ (self.duals * (1 - self.duals))
                 move = state[0] / np.maximum(bend, 1e-3) * (n_classes - 1) / n_classes
@@ -288,7 +292,8 @@ class _Ascent:
     def _judge(self, weights: Floats, bias: Floats, ridge: float, n_sweeps: int, tol: float) -> RidgeFit:
         """Find the best biases for these weights, and the gap."""
         truth = np.arange(len(self.codes)), self.codes
-        log_p, bias = self._match_classes(self.offset + score_sparse(self.rows, weights), bias)
+        scores = self.offset + score_sparse(self.rows, weights)
+        log_p, bias = self._match_classes(scores, bias, BIAS_TOLERANCE * tol)
         objective = 0.5 * ridge * float((weights**2).sum()) - float(self.row_weight @ log_p[truth])
         surplus = -np.exp(log_p)
         surplus[truth] += 1.0
@@ -297,13 +302,13 @@ class _Ascent:
         gap = 0.5 * ridge * float((apart**2).sum())
         return RidgeFit(weights, bias, ridge, objective, gap, n_sweeps, gap <= tol * objective, self.duals)
 
-    def _match_classes(self, scores: Floats, bias: Floats) -> tuple[Floats, Floats]:
+    def _match_classes(self, scores: Floats, bias: Floats, tol: float) -> tuple[Floats, Floats]:
         """Log probabilities whose sums over rows are those of the classes, and the biases that give them."""
         log_p = log_posterior(scores + bias)
         for _ in range(BIAS_STEPS):
             probability = np.exp(log_p)
             residual = np.where(self.present, self.mass - self.row_weight @ probability, 0.0)
-            if np.abs(residual).sum() <= 1e-9 * self.mass.sum():
+            if np.abs(residual).sum() <= tol * self.mass.sum():
                 break
             bias = bias + self._bias_step(probability, residual)
             log_p = log_posterior(scores + bias)
