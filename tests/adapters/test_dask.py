@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import io
 import json
@@ -57,6 +58,12 @@ def workers(number):
         distributed.Client(cluster) as client,
     ):
         yield client
+
+
+@pytest.fixture(autouse=True)
+def _no_forgotten_clients():
+    """Finalise dropped clients now: one that is finalised while another starts waits for it for ever."""
+    gc.collect()
 
 
 @pytest.fixture(scope="module")
