@@ -26,9 +26,9 @@ _Weighable = TypeVar("_Weighable", LinearDecision, MixedDecision)
 
 #: A best smoothing at the end of the list is followed further in steps of this, ...
 FURTHER = 5.0
-#: ... so many times.
+#: ... at most this many times.
 STEPS_FURTHER = 2
-#: With so many rows for each parameter, weights may have seen the rows that they are judged by.
+#: With this many rows for each parameter, weights may have seen the rows that they are judged by.
 MANY_ROWS = 50
 #: Weights of several models are learnt together where that takes at most this many numbers.
 FEW_NUMBERS = 2**18

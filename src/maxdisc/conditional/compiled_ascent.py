@@ -32,20 +32,19 @@ def sweep_rows(
     center_score: Any,
     duals: Any,
     least_change: Any,
-) -> float:
+) -> None:
     """Move the dual of each row, in the order given, along the line to its current probabilities.
 
     Rows are centred without being written down: ``weights`` are those of raw rows, ``residual`` (C,) is what
     the classes have beyond the duals, ``center_score`` (C,) the score of the mean row, ``overlap`` (n,) the
     product of each row with the mean row. Rows that ask for no more than ``least_change`` stay as they are.
-    Returns the weighted sum of the changes asked for.
     """
     n_classes = weights.shape[1]
     # One offset for all rows, or one for each.
     offset_step = 0 if offset.shape[0] == 1 else 1
     score = np.empty(n_classes, dtype=np.float32)
     step = np.empty(n_classes, dtype=np.float32)
-    one, asked = np.float32(1.0), 0.0
+    one = np.float32(1.0)
     for place in range(order.size):
         i = order[place]
         shift = (center_square - overlap[i]) / ridge
@@ -68,7 +67,6 @@ def sweep_rows(
             squares += step[c] * step[c]
             product += step[c] * (score[c] - most)
             change += abs(step[c])
-        asked += row_weight[i] * change
         if change <= least_change:
             continue
         curvature = row_weight[i] * square[i] / ridge
@@ -91,7 +89,6 @@ def sweep_rows(
             value, column = data[at], indices[at]
             for c in range(n_classes):
                 weights[column, c] += value * step[c]
-    return asked
 
 
 @kernel

@@ -119,7 +119,7 @@ class AveragedModels:
         return RIDGES if joint.covariance == "shared" else TRIED
 
     def shrinkages(self, sample: JointSample, size: int) -> list[Shrinkage]:
-        """Return the shrinkage of each strength, for a density of so many features."""
+        """Return the shrinkage of each strength, for a density of a given number of features."""
         joint = self.models.joint
         if joint.shrinkage != "auto" or joint.covariance != "shared":
             return list(self._strengths)

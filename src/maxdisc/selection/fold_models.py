@@ -462,7 +462,7 @@ def share_of_folds(kept: Sequence[npt.NDArray[np.integer]], n_features: int) -> 
 
 
 def _is_held_easily(rows: Rows, folds: Folds, most: int) -> bool:
-    """Return whether a sample of so many rows of each fold takes little memory; sparse rows do."""
+    """Return whether a sample of that many rows of each fold takes little memory; sparse rows do."""
     example = rows.example()
     return is_sparse(example) or 8 * example.shape[1] * most * folds.count <= LARGEST_SAMPLE
 
@@ -510,7 +510,7 @@ class Trials(Protocol):
     def held_out(
         self, edges: Integers, smoothings: Sequence[Smoothing], most: int, chosen: range | None = None
     ) -> list[dict[int, HeldOut]]:
-        """Return the evidence of bands of features for held-out rows, at most so many of each fold.
+        """Return the evidence of bands of features for held-out rows, at most ``most`` of each fold.
 
         For each smoothing, by the number of the fold; folds without training rows are left out.
         """
@@ -525,7 +525,7 @@ class Trials(Protocol):
 
 
 def enough_folds(models: Trials, n_tried: int) -> int:
-    """Return how many of the first folds hold out enough rows to compare so many smoothings."""
+    """Return how many of the first folds hold out enough rows to compare that many smoothings."""
     held = models.held
     if n_tried < 2:
         return len(held)
