@@ -86,15 +86,16 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         Features are independent within a class, or their means and covariances are constrained together (then
         the family is Gaussian): see :class:`maxdisc.Joint`. What a joint density leaves open is chosen
         on the folds, with the number of features.
-    evidence : {"calibrated", "refined", "raw"}, default="calibrated"
-        How much the features' log densities count. "raw": as they are, as if features were independent.
-        "calibrated": the ranking is cut into bands, and each band's evidence gets a weight, and each class a
-        bias, learnt on held-out rows: probabilities can then be trusted. "refined": a conditional
-        maximum-entropy model corrects single features as well, and is weighed together with the bands; this
-        takes longer, and needs the rows in memory and three folds. Of joint densities, "raw" picks one;
-        "calibrated" averages over all transforms, shrinkages and sizes that are open, each with the trust
-        that its held-out log-loss asks for; "refined" has conditional maximum-entropy models of the same
-        features among them.
+    evidence : {"auto", "refined", "calibrated", "raw"}, default="auto"
+        How much the features' log densities count. "auto": "refined" for sparse rows in memory, unless they
+        are few, else "calibrated"; ``evidence_`` says which. "raw": as they are, as if features were
+        independent. "calibrated": the ranking is cut into bands, and each band's evidence gets a weight, and
+        each class a bias, learnt on held-out rows, so that probabilities can be trusted. "refined": a
+        conditional maximum-entropy model corrects single features as well, and is weighed together with the
+        bands; this takes longer, and needs the rows in memory and three folds. Of joint densities, "raw"
+        picks one; "calibrated" averages over all transforms, shrinkages and sizes that are open, each with
+        the trust that its held-out log-loss asks for; "refined" has conditional maximum-entropy models of the
+        same features among them.
     smoothing : "auto", float or Smoothing, default="auto"
         Pseudo-rows given to each class, in non-zero cells; see :class:`maxdisc.Smoothing`. "auto"
         chooses on the folds among ``family.smoothings``.
@@ -105,11 +106,14 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         The folds on which the above is chosen. An int deals out the rows of each class in turn; "holdout"
         holds out a fifth once (the paper's protocol); "hash" deals by a hash of each row's content, so that
         the order of rows does not matter.
-    rule : {"best", "one_se"}, default="best"
-        Keep the smallest number of features at the highest accuracy (for weighed evidence: the least
-        log-loss), or within one standard error of it. Of joint densities, where evidence is raw, the best are
-        those with the highest accuracy minus half the log-loss, averaged with the neighbours in
-        shrinkage and size: see :meth:`maxdisc.selection.joint_fold_models.JointModels.choose`.
+    rule : {"auto", "best", "one_se", "small"}, default="auto"
+        How many features are kept, if that is chosen on the folds. "best": the smallest number at the highest
+        accuracy (for weighed evidence: the least log-loss). "one_se": the smallest number within one standard
+        error of it; of refined evidence, that of the differences between rows. "small": the smallest number
+        within one point of the highest accuracy. "auto": "one_se" for refined evidence, else "best". Of joint
+        densities, where evidence is raw, the best are those with the highest accuracy minus half the
+        log-loss, averaged with the neighbours in shrinkage and size: see
+        :meth:`maxdisc.selection.joint_fold_models.JointModels.choose`.
     unlabelled : str, number or None, default=None
         A label that means "no label", such as -1 or "unknown"; None, NaN and NA always do. Where such rows
         are given to ``fit``, their labels are shared out by expectation-maximisation, and each weighs as much
@@ -201,11 +205,11 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         divergence: Any = "js_gm",
         n_features: str | int | float = "auto",
         structure: str | Joint = "independent",
-        evidence: str = "calibrated",
+        evidence: str = "auto",
         smoothing: str | float | Smoothing = "auto",
         redundancy: float = 0.0,
         cv: Any = 5,
-        rule: str = "best",
+        rule: str = "auto",
         unlabelled: Any = None,
         prior: npt.ArrayLike | None = None,
         random_state: Any = None,

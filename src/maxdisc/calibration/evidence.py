@@ -242,29 +242,16 @@ class _Bands:
     def path(self, smoothing: Smoothing, fixed: bool) -> tuple[SelectionPath, list[tuple[Floats, Floats]]]:
         """Log-loss and accuracy with the first 1, 2, ... bands, and the weights and biases of each."""
         sizes = range(len(self.edges) if fixed else 1, len(self.edges) + 1)
-        numbers, places = np.unique(self.folds, return_inverse=True)
-
-        def summed(values: Floats) -> Floats:
-            return np.bincount(places, values, len(numbers)).astype(np.float64)
-
-        weight = summed(self.sample.weights)
-        accuracy, log_loss = np.empty((2, len(numbers), len(sizes)))
+        correct, losses = np.empty((2, len(sizes), len(self.sample)))
         fits: list[tuple[Floats, Floats]] = []
         every = self.all_fitted([self.sample.evidence], sizes)
         for place, (size, found) in enumerate(zip(sizes, every, strict=True)):
             log_p = found.log_posterior(self.sample.evidence[:, :, :size])
-            right, seen = log_p.argmax(axis=1) == self.sample.codes, log_seen(log_p, self.sample.codes)
-            accuracy[:, place] = summed(self.sample.weights * right) / weight
-            log_loss[:, place] = -summed(self.sample.weights * seen) / weight
+            correct[place] = log_p.argmax(axis=1) == self.sample.codes
+            losses[place] = -log_seen(log_p, self.sample.codes)
             fits.append((found.weights, found.bias - self.log_prior))
         edges = self.edges[np.array(sizes) - 1]
-        accuracy = np.clip(accuracy, 0.0, 1.0)
-        # Squares of tiny weights vanish, so weights are counted in units of the largest of their fold.
-        largest = np.zeros(len(numbers))
-        np.maximum.at(largest, places, self.sample.weights)
-        share = self.sample.weights / largest[places]
-        n_rows = summed(share) ** 2 / summed(share**2)
-        return SelectionPath(edges, accuracy, log_loss, weight, n_rows, smoothing), fits
+        return SelectionPath.by_rows(edges, correct, losses, self.sample.weights, self.folds, smoothing), fits
 
     def judged(self, weights: Floats, bias: Floats) -> tuple[float, float, HeldLosses]:
         """Log-loss, accuracy, and losses of rows, of weights that have not seen the rows that judge them."""

@@ -14,17 +14,18 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+import scipy.sparse as sp
 
 from maxdisc.calibration.evidence import Evidence, equal_rows, held_out_loss, least, log_seen, weigh
-from maxdisc.conditional.coordinate_ascent import RidgeFit, fit_ridges
+from maxdisc.conditional.coordinate_ascent import RidgeFit, as_rows, fit_ridges
 from maxdisc.conditional.shared_weights import SharedWeights
 from maxdisc.decisions.linear import LinearDecision
 from maxdisc.moments.smoothing import Smoothing
 from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, is_sparse
 from maxdisc.numerics.user_warnings import notice
 from maxdisc.rows.row_sources import LEFT_OUT, ArrayRows, Folds
-from maxdisc.selection.fold_models import Choice, Trials
-from maxdisc.selection.held_out import HeldOut, bounded
+from maxdisc.selection.fold_models import Rule, SelectionPath, Trials, fewest_features
+from maxdisc.selection.held_out import HeldOut, band_edges, bounded
 
 #: Ridges that are tried, in rows, from much to little.
 RIDGES = (1.0, 0.3, 0.1, 0.03)
@@ -37,6 +38,10 @@ ENOUGH_SCORES = 2**18
 #: Largest gap of the conditional models, as a share of their objective; the same for those of folds and of
 #: all rows, since weights are learnt from the former for the latter.
 LARGEST_GAP = 0.03
+#: Numbers of features are compared with this ridge, ...
+PATH_RIDGE = 0.1
+#: ... and each fit moves this many sweeps on from that with more features: it is compared, not kept.
+PATH_SWEEPS = 1
 
 
 class Refinable(Trials, Protocol):
@@ -54,12 +59,30 @@ def refine(
     models: Refinable,
     rows: ArrayRows,
     decision: LinearDecision,
-    choice: Choice,
+    smoothing: Smoothing,
     evidence: Evidence,
     prior: Floats,
 ) -> Evidence:
-    """Return calibrated evidence with a conditional model beside it, where held-out rows gain by that."""
-    return _Refinement(models, rows, decision, choice.smoothing).solve(evidence, prior)
+    """Return calibrated evidence with a conditional model beside it, where held-out rows gain by that.
+
+    ``decision`` has all features, best first; as many are selected as the bands of ``evidence`` have.
+    """
+    return _Refinement(models, rows, decision, smoothing).solve(evidence, prior)
+
+
+def choose_size(
+    models: Refinable,
+    rows: ArrayRows,
+    decision: LinearDecision,
+    smoothing: Smoothing,
+    sizes: Integers,
+    rule: Rule,
+) -> tuple[int, SelectionPath] | None:
+    """Choose a number of features by the held-out log-loss of refined evidence with each of ``sizes``.
+
+    ``decision`` has all features, best first. Returns None where held-out rows are too few.
+    """
+    return _Refinement(models, rows, decision, smoothing).choose_size(sizes, rule)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,9 +136,9 @@ class _Refinement:
             return self.weights
         return np.where((self.fold == fold) | (self.fold == LEFT_OUT), 0.0, self.weights)
 
-    def view(self, fold: int | None) -> _View:
+    def view(self, fold: int | None, size: int) -> _View:
         """Return the features that the training rows select, in units of the ridge."""
-        kept, size = self.decision.columns, len(self.decision.columns)
+        kept = self.decision.columns[:size]
         if fold is not None and size < self.rows.X.shape[1]:
             kept = np.flatnonzero(self.models.places(fold, self.smoothing, np.array([size])) == 0)
         return self.plane.view(kept, self.trained(fold))
@@ -126,11 +149,67 @@ class _Refinement:
         codes, weights = self.rows.labels[training], self.weights[training]
         return fit_ridges(view.Z[training], codes, weights, ridges, self.n_classes, tol=LARGEST_GAP)
 
-    def scores(self, fold: int, held: HeldOut, ridges: Sequence[float]) -> list[Floats]:
+    def scores(self, fold: int, held: HeldOut, ridges: Sequence[float], size: int) -> list[Floats]:
         """Return the conditional scores of the held-out rows of a fold, for each ridge."""
-        view = self.view(fold)
+        view = self.view(fold, size)
         rows = view.Z[held.rows]
         return [fit.scores(rows) for fit in self.fits(view, fold, ridges)]
+
+    # ------------------------------------------------------------------ the number of features
+
+    def choose_size(self, sizes: Integers, rule: Rule) -> tuple[int, SelectionPath] | None:
+        held = self.held(sizes, self.folds_of(ENOUGH_TO_COMPARE))
+        if not held or not len(self.plane.columns):
+            return None
+        conditional = [self.scores_by_size(f, part, sizes) for f, part in held.items()]
+        sample = HeldOut.joined(list(held.values()))
+        folds = np.repeat(list(held), [len(h) for h in held.values()])
+        evidence = np.cumsum(sample.evidence, axis=2)
+        losses, right, start = np.empty((len(sizes), len(sample))), np.empty((len(sizes), len(sample))), None
+        for place in range(len(sizes)):
+            ends = band_places(sizes, place)
+            bands = np.diff(evidence[:, :, ends], axis=2, prepend=0.0)
+            scores = np.concatenate([part[place] for part in conditional])[:, :, None]
+            tensor = np.concatenate([bounded(bands), bounded(scores)], axis=2)
+            same = start is not None and len(start.weights) == tensor.shape[2]
+            start = weigh(
+                tensor, sample.codes, sample.weights, np.zeros(self.n_classes), start if same else None
+            )
+            log_p = start.log_posterior(tensor)
+            losses[place], right[place] = (
+                -log_seen(log_p, sample.codes),
+                log_p.argmax(axis=1) == sample.codes,
+            )
+        place = fewest_features(losses, right, sample.weights, rule)
+        path = SelectionPath.by_rows(sizes, right, losses, sample.weights, folds, self.smoothing)
+        return int(sizes[place]), path
+
+    def scores_by_size(self, fold: int, held: HeldOut, sizes: Integers) -> list[Floats]:
+        """Return the conditional scores of the held-out rows of a fold with each number of features."""
+        place = self.models.places(fold, self.smoothing, sizes)
+        view = self.plane.view(np.flatnonzero(place < len(sizes)), self.trained(fold))
+        order = np.argsort(place[view.columns], kind="stable")
+        ends = np.searchsorted(place[view.columns][order], np.arange(len(sizes)), side="right")
+        # Best columns first, so that the features of a size are the first of each row.
+        ranked = as_rows(_columns_in_order(view.Z, order)) if is_sparse(view.Z) else view.Z[:, order]
+        training = np.flatnonzero(self.trained(fold))
+        codes, weights = self.rows.labels[training], self.weights[training]
+        learning, judging = ranked[training], ranked[held.rows]
+        *_, fit = fit_ridges(learning, codes, weights, down_to(PATH_RIDGE), self.n_classes, tol=LARGEST_GAP)
+        out = [fit.scores(judging)]
+        for end in ends[-2::-1]:
+            (fit,) = fit_ridges(
+                _first_columns(learning, end),
+                codes,
+                weights,
+                (PATH_RIDGE,),
+                self.n_classes,
+                tol=LARGEST_GAP,
+                start=fit,
+                max_sweeps=PATH_SWEEPS,
+            )
+            out.append(fit.scores(_first_columns(judging, end)))
+        return out[::-1]
 
     # ------------------------------------------------------------------ refining
 
@@ -139,7 +218,8 @@ class _Refinement:
         held = self.held(evidence.edges, self.folds_of(ENOUGH_TO_MIX))
         if len(held) < 2 or not len(self.plane.columns):
             return evidence
-        ridge, scores = self.best_ridge(held)
+        size = int(evidence.edges[-1])
+        ridge, scores = self.best_ridge(held, size)
         tensor, mixed = self.mixed(held, scores)
         sample, level = HeldOut.joined(list(held.values())), np.zeros(self.n_classes)
         bands = tensor[:, :, :-1]
@@ -151,7 +231,7 @@ class _Refinement:
         # One more weight must be worth one nat, or it is noise.
         if not (mixed.weights[-1] > 0 and gain > 1.0):
             return evidence
-        view, strength = self.view(None), mixed.weights[-1]
+        view, strength = self.view(None, size), mixed.weights[-1]
         *_, final = self.fits(view, None, down_to(ridge))
         if not final.converged:
             notice(
@@ -173,14 +253,14 @@ class _Refinement:
             ridge=ridge,
         )
 
-    def best_ridge(self, held: dict[int, HeldOut]) -> tuple[float, dict[int, Floats]]:
+    def best_ridge(self, held: dict[int, HeldOut], size: int) -> tuple[float, dict[int, Floats]]:
         """Return the ridge that is best beside the bands, and the conditional scores of all folds with it."""
         compared = {f: held[f] for f in self.folds_of(ENOUGH_TO_COMPARE) if f in held}
-        tried = {f: self.scores(f, part, RIDGES) for f, part in compared.items()}
+        tried = {f: self.scores(f, part, RIDGES, size) for f, part in compared.items()}
         by_ridge = [{f: scores[place] for f, scores in tried.items()} for place in range(len(RIDGES))]
         best = least([self.mixed(compared, scores)[1].loss for scores in by_ridge])
         found, ridge = by_ridge[best], RIDGES[best]
-        others = {f: self.scores(f, held[f], down_to(ridge))[-1] for f in held if f not in found}
+        others = {f: self.scores(f, held[f], down_to(ridge), size)[-1] for f in held if f not in found}
         return ridge, found | others
 
     def mixed(self, held: dict[int, HeldOut], scores: dict[int, Floats]) -> tuple[Floats, SharedWeights]:
@@ -189,6 +269,28 @@ class _Refinement:
         conditional = np.concatenate([scores[f] for f in held])[:, :, None]
         tensor = np.concatenate([bounded(sample.evidence), bounded(conditional)], axis=2)
         return tensor, weigh(tensor, sample.codes, sample.weights, np.zeros(self.n_classes))
+
+
+def band_places(sizes: Integers, place: int) -> Integers:
+    """Return where in ``sizes`` the bands of that many features end, at most six; the last is ``place``."""
+    ends = np.searchsorted(sizes[: place + 1], band_edges(int(sizes[place])))
+    return np.unique(np.minimum(ends, place))
+
+
+def _columns_in_order(Z: Matrix, order: Integers) -> Matrix:
+    """Return the columns of sparse rows in another order."""
+    to = np.empty(len(order), dtype=Z.indices.dtype)
+    to[order] = np.arange(len(order))
+    return sp.csr_array((Z.data, to[Z.indices], Z.indptr), shape=Z.shape)
+
+
+def _first_columns(Z: Matrix, count: int) -> Matrix:
+    """Return the first columns."""
+    if not is_sparse(Z):
+        return Z[:, :count]
+    kept = Z.indices < count
+    ends = np.concatenate([[0], np.cumsum(kept, dtype=Z.indptr.dtype)])[Z.indptr]
+    return sp.csr_array((Z.data[kept], Z.indices[kept], ends), shape=(Z.shape[0], count))
 
 
 def down_to(ridge: float) -> Sequence[float]:

@@ -67,6 +67,7 @@ class Structure(StrEnum):
 class Evidence(StrEnum):
     """How much the densities of features count."""
 
+    auto = "auto"
     calibrated = "calibrated"
     refined = "refined"
     raw = "raw"

@@ -79,8 +79,12 @@ def fit_ridges(
     offset: Floats | None = None,
     tol: float = 1e-3,
     start: RidgeFit | None = None,
+    max_sweeps: int | None = None,
 ) -> Iterator[RidgeFit]:
-    """Yield the fit at each ridge: by coordinate ascent, or small problems by L-BFGS in double precision."""
+    """Yield the fit at each ridge: by coordinate ascent, or small problems by L-BFGS in double precision.
+
+    ``start`` is a fit to the same rows, of the same columns or of more or fewer of them.
+    """
     keep = np.flatnonzero(row_weight > 0)
     if len(keep) < len(row_weight):
         Z, codes, row_weight = Z[keep], codes[keep], row_weight[keep]
@@ -91,7 +95,7 @@ def fit_ridges(
         scaled = np.clip(np.divide(ridges, unit), *RIDGE_RANGE).tolist()
     stored = Z.nnz if is_sparse(Z) else Z.size
     if is_compiled(stored * n_classes, MANY_PRODUCTS):
-        found = ascend(Z, codes, row_weight / unit, scaled, n_classes, offset, tol, start)
+        found = ascend(Z, codes, row_weight / unit, scaled, n_classes, offset, tol, start, max_sweeps)
     else:
         found = _descend(Z, codes, row_weight / unit, scaled, n_classes, offset, start)
     for fit, ridge in zip(found, ridges, strict=True):
@@ -114,8 +118,9 @@ def _descend(
     mass = np.bincount(codes, row_weight, n_classes)
     present = mass > 0
     point = np.zeros(shape)
-    if start is not None and len(start.weights) == rows.shape[1]:
-        point[:-1], point[-1] = start.weights, start.bias
+    if start is not None:
+        common = min(rows.shape[1], len(start.weights))
+        point[:common], point[-1] = start.weights[:common], start.bias
     else:
         point[-1] = np.log((mass + FEW_ROWS) / (mass + FEW_ROWS).sum())
 
@@ -176,7 +181,7 @@ def ascend(
     offset: Floats | None = None,
     tol: float = 1e-3,
     start: RidgeFit | None = None,
-    max_sweeps: int = CHECKED[-1],
+    max_sweeps: int | None = None,
 ) -> Iterator[RidgeFit]:
     """Yield the fit at each ridge, each beginning where the last one ended.
 
@@ -185,7 +190,7 @@ def ascend(
     """
     ascent = _Ascent.of(as_rows(Z), codes, row_weight, n_classes, offset, start)
     for ridge in ridges:
-        yield ascent.solve(float(ridge), tol, max_sweeps)
+        yield ascent.solve(float(ridge), tol, max_sweeps or CHECKED[-1])
 
 
 class _Ascent:

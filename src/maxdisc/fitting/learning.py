@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from maxdisc.calibration.evidence import Evidence, calibrate
-from maxdisc.calibration.refinement import refine
+from maxdisc.calibration.refinement import choose_size, refine
+from maxdisc.conditional.coordinate_ascent import MANY_PRODUCTS
 from maxdisc.decisions.linear import LinearDecision
 from maxdisc.densities.class_densities import class_prior
 from maxdisc.divergences.class_divergences import FeatureRanking
@@ -20,14 +21,21 @@ from maxdisc.families.blocks import AnyFamily, AnyMoments, Columns, MixedMoments
 from maxdisc.fitting.fitted_model import FittedModel, require_summable, require_weight
 from maxdisc.fitting.joint_learning import learn_jointly
 from maxdisc.fitting.settings import Settings
+from maxdisc.moments.class_moments import ClassMoments
+from maxdisc.numerics.matrices import is_sparse
 from maxdisc.numerics.user_warnings import notice
 from maxdisc.rows.row_sources import ArrayRows, Folds, Rows
 from maxdisc.rows.schema import Schema
-from maxdisc.selection.fold_models import Choice, FoldModels, choose, size_grid
+from maxdisc.selection.fold_models import Choice, FoldModels, choose, refined_sizes, size_grid
 from maxdisc.selection.held_out import band_edges, enough_rows
 from maxdisc.selection.sparse_fold_models import SparseFoldModels, suits
 
 Models: TypeAlias = FoldModels | SparseFoldModels
+
+#: Refined evidence keeps at most this many numbers in single precision, one for each row and class (0.5 GB).
+MOST_DUALS = 2**27
+#: Up to this many features are all kept in refined evidence, which corrects those that are not needed.
+FEW_FEATURES = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,13 +68,15 @@ def learn(settings: Settings, data: Data) -> FittedModel:
     family = data.family_under(settings)
     models: Models | None = None
     evidence: Evidence | None = None
+    is_refined = False
     if data.plans:
         models = fold_models(settings, rows, family, data.plans, classes)
         # Before anything is tried on folds, so that what is wrong is said by its name.
         parts = models.parts[0] if isinstance(models, FoldModels) else [models.total()]
         require_summable(parts, family, data.names)
         require_weight(parts)
-        choice, evidence = settle(settings, models)
+        is_refined = refines(settings, rows, models)
+        choice, evidence = settle(settings, models, is_refined)
         moments = models.total()
     else:
         moments = rows.moments(cast(Family, family))[0]
@@ -74,7 +84,7 @@ def learn(settings: Settings, data: Data) -> FittedModel:
     require_summable([moments], family, data.names)
     require_weight([moments])
     learnt = FittedModel.of(settings, family, moments, classes, choice, evidence, data.schema, data.names)
-    if settings.evidence != "refined":
+    if not is_refined:
         models = None  # which may take much memory
     learnt = modelled(settings, learnt, rows)
     if models is not None:
@@ -122,10 +132,12 @@ def chosen_anew(settings: Settings, before: FittedModel, data: Data) -> FittedMo
     """Choose on folds of some rows what earlier batches left open; what these have taught stays."""
     family, moments = before.family, cast(AnyMoments, before.moments)
     models = fold_models(settings, data.rows, family, data.plans, before.classes)
-    choice, evidence = settle(settings, models)
+    # These rows need not be all that taught the densities: features are corrected only if asked for.
+    is_refined = settings.evidence == "refined" and refines(settings, data.rows, models)
+    choice, evidence = settle(settings, models, is_refined)
     given = (before.classes, choice, evidence, before.schema, data.names)
     learnt = FittedModel.of(settings, family, moments, *given).soft_as(before)
-    return refined(settings, learnt, models, data.rows)
+    return refined(settings, learnt, models, data.rows) if is_refined else learnt
 
 
 def fold_models(
@@ -149,9 +161,12 @@ def fold_models(
     return FoldModels.of(rows, family, divergence, prior, plans, redundancy, most)
 
 
-def settle(settings: Settings, models: Models) -> tuple[Choice, Evidence | None]:
-    """What is chosen on the folds, and how much the evidence counts; warn if that could not be learnt."""
-    choice, evidence = settled(settings, models)
+def settle(settings: Settings, models: Models, keep_all: bool = False) -> tuple[Choice, Evidence | None]:
+    """What is chosen on the folds, and how much the evidence counts; warn if that could not be learnt.
+
+    Calibrated evidence that will be refined has all features: how many are kept is chosen then.
+    """
+    choice, evidence = settled(settings, models, keep_all)
     if evidence is None and settings.evidence != "raw":
         notice(
             f"evidence={settings.evidence!r} is learnt from held-out rows, at least two of each of two "
@@ -160,36 +175,72 @@ def settle(settings: Settings, models: Models) -> tuple[Choice, Evidence | None]
     return choice, evidence
 
 
-def settled(settings: Settings, models: Models) -> tuple[Choice, Evidence | None]:
+def settled(settings: Settings, models: Models, keep_all: bool = False) -> tuple[Choice, Evidence | None]:
     """What is chosen on the folds, and how much the evidence counts, if that can be learnt."""
     smoothings = (settings.smoothing,) if settings.smoothing else models.family.smoothings
     size = settings.size(models.n_features)
     if settings.evidence != "raw":
         prior = class_prior(models.total(), None)
         edges = band_edges(size or models.n_features)
-        found = calibrate(models, smoothings, edges, prior, settings.rule, size is not None)
+        found = calibrate(models, smoothings, edges, prior, settings.rule, size is not None or keep_all)
         if found is not None:
             return models.with_stability(found[0]), found[1]
     sizes = np.array([size]) if size else size_grid(models.n_features)
     return models.with_stability(choose(models, smoothings, sizes, settings.rule)), None
 
 
-def refined(settings: Settings, learnt: FittedModel, models: Models, rows: Rows) -> FittedModel:
-    """With single features corrected, if that is asked for and can be done."""
-    if settings.evidence != "refined" or not isinstance(learnt.evidence, Evidence):
-        return learnt
+def refines(settings: Settings, rows: Rows, models: Models) -> bool:
+    """Return whether evidence is refined; warn if that was asked for and the rows do not allow it."""
+    asked = settings.evidence == "refined"
+    if not settings.may_refine:
+        return False
     if (
         not isinstance(rows, ArrayRows)
         or rows.labels.ndim != 1
         or len(models.plans) != 1
         or models.plans[0].count < 3
-        or isinstance(learnt.family, Columns)
+        or isinstance(models.family, Columns)
     ):
+        if asked:
+            notice(
+                "evidence='refined' needs the rows in memory, of one family, and at least three folds that "
+                "share them out: it is calibrated."
+            )
+        return False
+    # Few cells take longer to refine than to fit, and teach single features little.
+    if not asked and not (is_sparse(rows.X) and rows.X.nnz * rows.n_classes >= MANY_PRODUCTS):
+        return False
+    n_duals = len(rows.labels) * rows.n_classes
+    if n_duals > MOST_DUALS:
         notice(
-            "evidence='refined' needs the rows in memory, of one family, and at least three folds that "
-            "share them out: it is calibrated."
+            f"refined evidence keeps one number for each row and class, here {n_duals:,}, more than "
+            f"{MOST_DUALS:,}: it is calibrated."
         )
+        return False
+    return True
+
+
+def refined(settings: Settings, learnt: FittedModel, models: Models, rows: Rows) -> FittedModel:
+    """Return the model with as many features as refined evidence asks for, and these corrected."""
+    if not isinstance(learnt.evidence, Evidence) or not isinstance(rows, ArrayRows):
         return learnt
-    shares, generative = class_prior(models.total(), None), cast(LinearDecision, learnt.model[1])
-    evidence = refine(models, rows, generative, learnt.settled, learnt.evidence, shares)
-    return replace(learnt, made=learnt.model, evidence=evidence)
+    evidence, choice, n_features = learnt.evidence, learnt.settled, models.n_features
+    shares = class_prior(models.total(), None)
+    # With all features: each fold selects its own.
+    ranking, decision = learnt.model[0], cast(LinearDecision, learnt.model[1])
+    if choice.size < n_features:
+        given = (cast(Family, learnt.family), cast(ClassMoments, learnt.moments), choice.smoothing)
+        decision = LinearDecision.of(*given, ranking.order, learnt.prior)
+    found = None
+    if settings.size(n_features) is None and n_features > FEW_FEATURES:
+        sizes = refined_sizes(n_features)
+        found = choose_size(models, rows, decision, choice.smoothing, sizes, settings.rule)
+    if found is not None:
+        size, path = found
+        fixed = calibrate(models, (choice.smoothing,), band_edges(size), shares, fixed=True)
+        if fixed is not None:
+            evidence, choice = fixed[1], models.with_stability(Choice(choice.smoothing, size, path))
+    evidence = refine(models, rows, decision, choice.smoothing, evidence, shares)
+    # A copy, as the features that are not selected may take much memory.
+    selected = decision.best_first(np.arange(choice.size)) if choice.size < n_features else decision
+    return replace(learnt, choice=choice, made=(ranking, selected), evidence=evidence)

@@ -66,8 +66,8 @@ class Settings:
         joint = given_structure(given["structure"])
         if joint is not None:
             _require_joint(given)
-        require_one_of("evidence", given["evidence"], ("raw", "calibrated", "refined"))
-        require_one_of("rule", given["rule"], ("best", "one_se"))
+        require_one_of("evidence", given["evidence"], ("auto", "raw", "calibrated", "refined"))
+        require_one_of("rule", given["rule"], ("auto", "best", "one_se", "small"))
         redundancy = given_redundancy(given["redundancy"])
         given_unlabelled(given["unlabelled"])
         require_families(given["family"])
@@ -97,6 +97,11 @@ class Settings:
         """Whether anything is left to be chosen on folds."""
         settled = self.smoothing is not None if self.joint is None else self.joint.settled
         return self.n_features == "auto" or not settled or self.evidence != "raw"
+
+    @property
+    def may_refine(self) -> bool:
+        """Return whether evidence is refined where the rows allow it."""
+        return self.evidence in ("auto", "refined")
 
     def size(self, n_features: int) -> int | None:
         """How many of so many features are asked for; None if that is chosen on the folds."""

@@ -211,9 +211,8 @@ class AveragedModels:
         densities = np.array([member.kind == "joint" for member in self.members])
         best = int(np.argmin(np.where(densities, losses, np.inf)))
         path = self._path(sweeps, best, chosen)
-        if rule == "one_se":
-            accuracy, at = path.mean_accuracy, int(np.searchsorted(self.sizes, self.members[best].size))
-            few = self.sizes[np.argmax(accuracy >= accuracy[at] - path.standard_error[at] - 1e-12)]
+        if rule in ("one_se", "small"):
+            few = self.sizes[path.fewer(int(np.searchsorted(self.sizes, self.members[best].size)), rule)]
             losses = np.where([member.size <= few for member in self.members], losses, np.inf)
             best = int(np.argmin(np.where(densities, losses, np.inf)))
         alone = any(per_class for _, per_class in self.models.candidates)

@@ -27,9 +27,11 @@ from maxdisc.rows.row_sources import ArrayRows, FixedFolds, Folds, RenumberedFol
 from maxdisc.rows.sampling import RowSample, RowTrial
 from maxdisc.selection.held_out import BandTrial, HeldOut, unknown_by_bands
 
-Rule = Literal["best", "one_se"]
+Rule = Literal["auto", "best", "one_se", "small"]
 _Decision: TypeAlias = LinearDecision | MixedDecision
 
+# The accuracy that ``rule="small"`` gives away, as a share.
+ONE_POINT = 0.01
 # Held-out rows by which smoothings are compared: accuracies that differ by 1 % are then told apart.
 ENOUGH_ROWS = 2000
 # With at most this many folds, leave-one-fold-out sums are recomputed instead of cached to save memory, ...
@@ -97,6 +99,26 @@ class SelectionPath:
         n_rows = weight / np.where(squares > 0, squares / weight, 1.0)
         return cls(sizes, accuracy, loss, weight, n_rows, smoothing)
 
+    @classmethod
+    def by_rows(
+        cls,
+        sizes: Integers,
+        correct: Floats,
+        losses: Floats,
+        weights: Floats,
+        folds: Integers,
+        smoothing: Smoothing,
+    ) -> SelectionPath:
+        """Build from correctness and losses (S, n) of rows of equal or different weight, and their folds."""
+        numbers, places = np.unique(folds, return_inverse=True)
+        member = (places == np.arange(len(numbers))[:, None]) * weights
+        weight = member.sum(axis=1)
+        # Squares of tiny weights vanish, so weights are counted in units of the largest of their fold.
+        share = member / member.max(axis=1, keepdims=True)
+        n_rows = share.sum(axis=1) ** 2 / (share**2).sum(axis=1)
+        accuracy, log_loss = ((member @ values.T) / weight[:, None] for values in (correct, losses))
+        return cls(sizes, np.clip(accuracy, 0.0, 1.0), log_loss, weight, n_rows, smoothing)
+
     def joined(self, other: SelectionPath) -> SelectionPath:
         """Return the path over the folds of both; sizes and smoothing must be the same."""
         pairs = (
@@ -133,12 +155,20 @@ class SelectionPath:
         accuracy = self.mean_accuracy
         # Sums of weights in another order must not break ties.
         top = int(np.argmax(accuracy >= accuracy.max() - 1e-12))
-        if rule == "best":
-            return top
-        return int(np.argmax(accuracy >= accuracy[top] - self.standard_error[top] - 1e-12))
+        return self.fewer(top, rule)
+
+    def fewer(self, best: int, rule: Rule) -> int:
+        """Return the first position whose accuracy is near enough to that of the best one."""
+        if rule not in ("one_se", "small"):
+            return best
+        accuracy = self.mean_accuracy
+        less = ONE_POINT if rule == "small" else self.standard_error[best]
+        return int(np.argmax(accuracy >= accuracy[best] - less - 1e-12))
 
     def _least_loss(self, rule: Rule) -> int:
         """Return the first position with the least log-loss, or within one standard error."""
+        if rule == "small":
+            return self.best_position(rule)
         loss = np.nan_to_num(self.mean_log_loss, nan=np.inf)
         least = int(np.argmin(loss))
         # Parameters are found to so many digits.
@@ -154,11 +184,32 @@ class SelectionPath:
 
         Parameters
         ----------
-        rule : {"best", "one_se"}
-            The smallest number at the highest accuracy (the paper's), or the smallest within one standard
-            error of it.
+        rule : {"best", "one_se", "small"}
+            The smallest number at the highest accuracy (the paper's), the smallest within one standard
+            error of it, or the smallest within one point of it. "auto" is "best".
         """
         return int(self.sizes[self.best_position(rule)])
+
+
+def fewest_features(losses: Floats, correct: Floats, weights: Floats, rule: Rule) -> int:
+    """Return the first size that is as good as the best one, by losses and correctness (S, n) of rows.
+
+    Differences of the same rows have far less noise than losses have. A row of weight 2 is two rows.
+    """
+    total = weights.sum()
+    if rule == "small":
+        accuracy = correct @ weights / total
+        return int(np.argmax(accuracy >= accuracy.max() - ONE_POINT))
+    # Smoothed over neighbouring sizes, so that a lucky one is not taken for the best.
+    padded = np.concatenate([losses[:1], losses, losses[-1:]])
+    smooth = 0.25 * padded[:-2] + 0.5 * padded[1:-1] + 0.25 * padded[2:]
+    best = int(np.argmin(smooth @ weights))
+    if rule == "best":
+        return best
+    apart = smooth - smooth[best]
+    mean = apart @ weights / total
+    error = np.sqrt(np.maximum((apart**2) @ weights / total - mean**2, 0.0) / total)
+    return int(np.argmax(mean <= error + 1e-12))
 
 
 def size_grid(n_features: int, n_small: int = 8, ratio: float = 1.25) -> Integers:
@@ -167,6 +218,11 @@ def size_grid(n_features: int, n_small: int = 8, ratio: float = 1.25) -> Integer
     while sizes[-1] < n_features:
         sizes.append(min(n_features, max(sizes[-1] + 1, round(sizes[-1] * ratio))))
     return np.array(sizes)
+
+
+def refined_sizes(n_features: int, count: int = 32, least: int = 10) -> Integers:
+    """Return numbers of features from ten to all, in equal ratios."""
+    return np.unique(np.round(np.geomspace(min(least, n_features), n_features, count)).astype(np.intp))
 
 
 @dataclass(frozen=True, eq=False)

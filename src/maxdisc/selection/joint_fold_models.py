@@ -144,9 +144,7 @@ class JointModels:
             [Sweep(w.correct[a], w.loss[-1, a], w.weight, w.squares) for w in sweeps],
             self.smoothing or POOLED,
         )
-        if rule == "one_se":
-            accuracy = path.mean_accuracy
-            s = int(np.argmax(accuracy >= accuracy[s] - path.standard_error[s] - 1e-12))
+        s = path.fewer(s, rule)
         settled: dict[str, Any] = {
             "covariance": "per_class" if per_class else "shared",
             "shrinkage": shrinkages[a],

@@ -34,10 +34,10 @@ class CountScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    scale : {"length", "log", "frequency", None}, default="length"
-        ``"length"``: each row is scaled to the mean sum of the training rows. ``"log"``: logs of one plus the
-        counts, each row a vector whose Euclidean length is that mean. ``"frequency"``: shares of a row's sum.
-        ``None``: the counts.
+    scale : {"log", "length", "frequency", None}, default="log"
+        ``"log"``: logs of one plus the counts, each row a vector whose Euclidean length is the mean sum of
+        the training rows. ``"length"``: each row is scaled to that mean. ``"frequency"``: shares of a row's
+        sum. ``None``: the counts.
 
     Attributes
     ----------
@@ -50,14 +50,14 @@ class CountScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     --------
     >>> import numpy as np
     >>> from maxdisc.words import CountScaler
-    >>> CountScaler().fit_transform(np.array([[3, 1], [0, 2]])).toarray()
+    >>> CountScaler("length").fit_transform(np.array([[3, 1], [0, 2]])).toarray()
     array([[2.25, 0.75],
            [0.  , 3.  ]])
     """
 
     mean_length_: float
 
-    def __init__(self, scale: str | None = "length") -> None:
+    def __init__(self, scale: str | None = "log") -> None:
         self.scale = scale
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002  # for scikit-learn's pipelines

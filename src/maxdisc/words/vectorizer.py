@@ -46,7 +46,7 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
         Keep only the most frequent terms; of equally frequent ones those first in the alphabet.
     ngram_range : tuple of int, default=(1, 1)
         The fewest and the most words in a row that are taken as one term.
-    scale : {"length", "log", "frequency", None}, default="length"
+    scale : {"log", "length", "frequency", None}, default="log"
         ``"length"``: counts, each document scaled to the mean length of the training documents, in kept
         terms. ``"log"``: logs of one plus the counts, each document a vector whose Euclidean length is that
         mean. ``"frequency"``: shares of a document's terms. ``None``: the counts.
@@ -85,7 +85,7 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
         max_df: int | float = 1.0,
         max_features: int | None = None,
         ngram_range: tuple[int, int] = (1, 1),
-        scale: str | None = "length",
+        scale: str | None = "log",
         vocabulary: Iterable[str] | Mapping[str, int] | None = None,
     ) -> None:
         self.token_pattern = token_pattern

@@ -129,10 +129,11 @@ def fit(
     evidence: Annotated[
         Evidence,
         typer.Option(
-            help="calibrated: weighed by held-out rows; refined: features corrected, too; raw: as is.",
+            help="refined: single features corrected; calibrated: weighed by held-out rows; raw: as is; "
+            "auto: refined if the rows allow it.",
             rich_help_panel=LEARNING,
         ),
-    ] = Evidence.calibrated,
+    ] = Evidence.auto,
     search: Annotated[
         bool,
         typer.Option(
@@ -162,8 +163,10 @@ def fit(
     ] = Rule.best,
     scale: Annotated[
         Scale,
-        typer.Option(help="Of word counts; length: to the mean document.", rich_help_panel=TEXT),
-    ] = Scale.length,
+        typer.Option(
+            help="Of word counts; log: logs of one plus the counts; length: the counts.", rich_help_panel=TEXT
+        ),
+    ] = Scale.log,
     stop_words: Annotated[
         Optional[str],
         typer.Option(
@@ -497,7 +500,7 @@ def _require_usual(learning: dict[str, Any], scale: Scale) -> None:
 
     usual = MaxDiscClassifier().get_params() | {"cv": learning["cv"]}
     given = [name for name, value in learning.items() if value != usual[name]]
-    given += [] if scale is Scale.length else ["scale"]
+    given += [] if scale is Scale.log else ["scale"]
     if given:
         flag = given[0].replace("_", "-")
         raise BadInputError(f"--search chooses the model itself, so leave out --{flag}, or --search.")
