@@ -150,7 +150,8 @@ def test_raw_candidates_tell_what_their_path_does():
 
 def test_a_refined_candidate_stands_for_its_calibrated_sibling():
     X, y = counts()
-    listed = [{"scale": "log"}, {"scale": "length"}, {"scale": "log", "evidence": "refined"}]
+    calibrated = {"scale": "log", "evidence": "calibrated"}
+    listed = [calibrated, {"scale": "length"}, {"scale": "log", "evidence": "refined"}]
     search = MaxDiscSearchCV(listed).fit(X, y)
     assert search.cv_results_["params"] == listed[1:]
 

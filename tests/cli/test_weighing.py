@@ -64,12 +64,12 @@ def test_info_of_every_kind(run, files, tmp_path):
     run("fit", files / "iris.csv", "-o", tmp_path / "joint", "--structure", "joint", "-q")
     run("fit", files / "iris.csv", "-o", tmp_path / "raw", "--evidence", "raw", "-q")
     save(CountScaler("log").fit(X), tmp_path / "scaler")
-    save(make_pipeline(CountScaler("log"), MaxDiscClassifier()).fit(X, y), tmp_path / "scaled")
+    save(make_pipeline(CountScaler("length"), MaxDiscClassifier()).fit(X, y), tmp_path / "scaled")
     for name, words in {
         "joint": "features are described jointly",
         "raw": "evidence=raw",
         "scaler": "a scaler of counts",
-        "scaled": "scale=log",
+        "scaled": "scale=length",
     }.items():
         shown = run("info", tmp_path / name)
         assert shown.code == 0, shown.err
@@ -149,7 +149,7 @@ def test_a_search_of_sparse_counts(run, tmp_path):
         ("--smoothing", "1"),
         ("--rule", "one_se"),
         ("--divergence", "kl"),
-        ("--scale", "log"),
+        ("--scale", "length"),
     ],
 )
 def test_a_search_chooses_the_model_itself(run, files, tmp_path, given):

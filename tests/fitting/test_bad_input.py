@@ -101,7 +101,7 @@ CASES = {
     ),
     "evidence": (
         lambda: MaxDiscClassifier(evidence="doubted").fit(X, y),
-        "evidence='doubted' is not available: use evidence='raw'",
+        "evidence='doubted' is not available: use evidence='auto'",
     ),
     "redundancy": (
         lambda: MaxDiscClassifier(redundancy=-0.5).fit(X, y),
@@ -113,7 +113,7 @@ CASES = {
     ),
     "rule": (
         lambda: MaxDiscClassifier(rule="two_se").fit(X, y),
-        "rule='two_se' is not available: use rule='best'",
+        "rule='two_se' is not available: use rule='auto'",
     ),
     "one fold": (lambda: MaxDiscClassifier(cv=1).fit(X, y), "cv must be at least 2"),
     "cv by another word": (lambda: MaxDiscClassifier(cv="loo").fit(X, y), "cv must be .*'loo'"),

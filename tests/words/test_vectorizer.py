@@ -307,7 +307,7 @@ class TestEstimator:
         )
         model = MaxDiscClassifier(smoothing=0.1).fit_rows(rows, classes)
         X = TermFrequencyVectorizer(min_df=3).fit_transform(data.data)
-        whole = MaxDiscClassifier(smoothing=0.1, cv="hash").fit(X, data.target)
+        whole = MaxDiscClassifier(smoothing=0.1, evidence="calibrated", cv="hash").fit(X, data.target)
         assert model.n_selected_ == whole.n_selected_
         np.testing.assert_array_equal(model.predict(X), whole.predict(X))
 

@@ -76,8 +76,10 @@ class Evidence(StrEnum):
 class Rule(StrEnum):
     """How the number of features is picked."""
 
+    auto = "auto"
     best = "best"
     one_se = "one_se"
+    small = "small"
 
 
 class Scale(StrEnum):

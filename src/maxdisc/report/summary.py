@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from maxdisc.calibration.evidence import Evidence
 from maxdisc.decisions.joint_average import AveragedEvidence
 from maxdisc.inspection.model_view import ModelView
 from maxdisc.inspection.safe_text import counted, listed, shortened
@@ -117,7 +118,14 @@ def _kept(fitted: ModelView, data: Data, path: Path | None) -> str:
             f"{kept}, by an average of {n_models}, weighed by log-loss on {folds}; the accuracy there was "
             f"{percent(evidence.accuracy)}."
         )
-    if evidence is not None and fitted.classifier.rule == "one_se":
+    rule = fitted.classifier.rule
+    if rule == "small":
+        return (
+            f"{kept}: the fewest whose accuracy on {folds} ({percent(at)}) lies within one point of the best "
+            f"({percent(max(path.mean))})."
+        )
+    is_refined = isinstance(evidence, Evidence) and evidence.columns is not None
+    if evidence is not None and (rule == "one_se" or (rule == "auto" and is_refined)):
         return (
             f"{kept}: the fewest whose log-loss on {folds} ({evidence.log_loss:.3f}) lies within one "
             f"standard error of the lowest; the accuracy there was {percent(evidence.accuracy)}."
@@ -129,7 +137,7 @@ def _kept(fitted: ModelView, data: Data, path: Path | None) -> str:
         )
     if fitted.classifier.joint_ is not None:
         return f"{kept}, chosen by accuracy and log-loss on {folds}; the accuracy there was {percent(at)}."
-    if fitted.classifier.rule == "one_se":
+    if rule == "one_se":
         return (
             f"{kept}: the fewest whose accuracy on {folds} ({percent(at)}) lies within one standard error of "
             f"the best ({percent(max(path.mean))})."

@@ -158,9 +158,17 @@ def fit(
     rule: Annotated[
         Rule,
         typer.Option(
-            help="The best accuracy, or fewer features within one standard error.", rich_help_panel=LEARNING
+            help="Features to keep: best; one_se: fewest within one standard error; small: within one point; "
+            "auto: one_se if evidence is refined, else best.",
+            rich_help_panel=LEARNING,
         ),
-    ] = Rule.best,
+    ] = Rule.auto,
+    small: Annotated[
+        bool,
+        typer.Option(
+            "--small", help="Fewest features within one point of accuracy.", rich_help_panel=LEARNING
+        ),
+    ] = False,
     scale: Annotated[
         Scale,
         typer.Option(
@@ -287,7 +295,7 @@ def fit(
         "n_features": _number_or_word(n_features, "--n-features", ("auto", "all")),
         "smoothing": _number_or_word(smoothing, "--smoothing", ("auto",), real=True),
         "cv": _number_or_word(folds, "--folds", ("holdout", "hash")),
-        "rule": rule.value,
+        "rule": Rule.small.value if small else rule.value,
         "missing": asked.missing,
     }
     if unlabelled is not None:
@@ -565,7 +573,7 @@ def _facts(model: Any, roles: Roles, rows: Described, output: Path, seconds: flo
             "steps": classifier.n_iter_,
         }
     if path is not None:
-        at = path.best_position("one_se" if classifier.rule == "one_se" else "best")
+        at = path.best_position(classifier.rule)
         if isinstance(weighed, Weighed):
             at = int(path.sizes.searchsorted(classifier.n_selected_))
         facts["held_out_accuracy"] = float(path.mean_accuracy[at] if weighed is None else weighed.accuracy)
