@@ -436,7 +436,12 @@ class Shelf:
             raise ModelFileError("it has fewer than two classes, no features, or no value of its objective.")
         self._name_features(model)
         model.n_features_in_ = self.lengths["D"]
-        model.classes_, model.converged_, model.n_iter_ = classes, converged, self.lengths["I"] - 1
+        model.classes_, model.converged_ = classes, converged
+        # Files of earlier versions have the objective of every step, and name no solver but the one asked for.
+        model.solver_ = self.known(fitted.get("solver", model.solver), str, "solver")
+        model.n_iter_ = self.known(fitted.get("n_iter", self.lengths["I"] - 1), int, "number of steps")
+        gap = fitted.get("gap")
+        model.gap_ = np.nan if gap is None else self.known(gap, float, "gap")
         for key, array in learnt.items():
             setattr(model, key, array)
         return model
