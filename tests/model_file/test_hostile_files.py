@@ -365,6 +365,10 @@ def test_wrong_tensors_of_a_discriminative_model_are_refused(tmp_path, name):
         (lambda d: d["model"]["parameters"].update(family="gaussian"), "parameters that this version"),
         (lambda d: d["model"].update(kind="classifier"), "are due"),
         (lambda d: d["model"].update(kind="vectorizer"), "are due"),
+        (lambda d: d["model"]["fitted"].update(solver="guess"), "its solver is"),
+        (lambda d: d["model"]["fitted"].update(solver=3), "its solver is 3"),
+        (lambda d: d["model"]["fitted"].update(n_iter=-1), "its solver is"),
+        (lambda d: d["model"]["fitted"].update(gap="none"), "its gap is"),
         (lambda d: d.update(format=1), "format 2"),
     ],
 )

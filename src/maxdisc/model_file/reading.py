@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from maxdisc.calibration.evidence import Evidence
 from maxdisc.calibration.novelty import Novelty
 from maxdisc.classifier import MaxDiscClassifier
+from maxdisc.conditional.model import SOLVERS
 from maxdisc.decisions.joint import Joint, JointDecision
 from maxdisc.decisions.joint_average import AveragedDecision, AveragedEvidence, LinearForm
 from maxdisc.decisions.linear import LinearDecision
@@ -437,11 +438,13 @@ class Shelf:
         self._name_features(model)
         model.n_features_in_ = self.lengths["D"]
         model.classes_, model.converged_ = classes, converged
-        # Files of earlier versions have the objective of every step, and name no solver but the one asked for.
+        # Files of earlier versions have the objective of each step, and used the solver asked for.
         model.solver_ = self.known(fitted.get("solver", model.solver), str, "solver")
         model.n_iter_ = self.known(fitted.get("n_iter", self.lengths["I"] - 1), int, "number of steps")
         gap = fitted.get("gap")
         model.gap_ = np.nan if gap is None else self.known(gap, float, "gap")
+        if model.solver_ not in ("dual", *SOLVERS) or model.n_iter_ < 0 or model.gap_ < 0:
+            raise ModelFileError(f"its solver is {short(model.solver_)}, with {model.n_iter_} steps.")
         for key, array in learnt.items():
             setattr(model, key, array)
         return model
