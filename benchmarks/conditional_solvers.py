@@ -2,8 +2,8 @@
 
 Run with ``make bench-conditional``. All are fitted to tf-idf rows of the training part of 20 Newsgroups (20
 classes) with the same penalty, in one thread. Each solver of scikit-learn has the largest tolerance of a list
-at which its objective is within 1e-4 of the optimum; the optimum is that of the dual at a gap of 1e-10. Solvers
-take turns, and the least time of each counts, so that other work on the machine matters little.
+at which its objective is within 1e-4 of the optimum; the optimum is that of the dual at a gap of 1e-10.
+Solvers take turns, and the least time of each counts, so that other work on the machine matters little.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def main() -> None:
     }
     for name, row in table.items():
         print(
-            f"{name:42} {row['CPU seconds']:7.3f} s of CPU, {row['above the optimum']:8.1e} above the optimum, "
-            f"{row['steps']:4} steps"
+            f"{name:42} {row['CPU seconds']:7.3f} s of CPU, {row['steps']:4} steps, "
+            f"{row['above the optimum']:8.1e} above the optimum"
         )
     ours, *theirs = seconds.values()
     print(f"the quickest of scikit-learn takes {min(theirs) / ours:.1f} times as long, goal {GOAL:g}")

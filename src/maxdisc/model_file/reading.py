@@ -66,6 +66,7 @@ _OPTIONAL = {
     "classifier": {"unlabelled"},
     "weighed": {"novelty", "unlabelled"},
     "mixed": {"novelty", "unlabelled"},
+    "discriminative": {"dual"},
 }
 #: The first format that has a kind of model, where that is not 1.
 _SINCE = {"joint": 2, "weighed": 2, "averaged": 2, "discriminative": 2, "scaler": 2, "mixed": 3}
@@ -106,8 +107,7 @@ def oldest_format(node: Any, tensors: Iterable[str]) -> int:
     if any(name.rpartition(".")[2] in _THIRD for name in tensors):
         return 3
     kinds = max(
-        max(1 + _needs_2(step), 3 * _knows_unlabelled(step), _SINCE.get(step.kind, 1))
-        for step in steps_of(node)
+        max(1 + _needs_2(step), 3 * _needs_3(step), _SINCE.get(step.kind, 1)) for step in steps_of(node)
     )
     return max(kinds, format_of(node))
 
@@ -123,9 +123,10 @@ def _needs_2(step: Step) -> bool:
     return new or joint or weighed or bool(step.parameters.get("redundancy", 0))
 
 
-def _knows_unlabelled(step: Step) -> bool:
-    """Return whether a classifier learnt from rows without labels, or would."""
-    return "unlabelled" in step.fitted or step.parameters.get("unlabelled") is not None
+def _needs_3(step: Step) -> bool:
+    """Return whether a model was solved in the dual, learnt from rows without labels, or would."""
+    has_new = not step.fitted.keys().isdisjoint({"dual", "unlabelled"})
+    return has_new or step.parameters.get("unlabelled") is not None
 
 
 def _step(name: str | None, prefix: str, node: Any) -> Step:
@@ -152,6 +153,15 @@ def require_figures(node: Any) -> None:
     require_keys(node, {"log_loss", "accuracy", "n_rows", "ridge"})
     if any(type(value) is not float for value in node.values()):
         raise ModelFileError(f"its evidence is {short(node)}, which is none.")
+
+
+def _dual_of(node: Any) -> tuple[int, float]:
+    """Return the sweeps and the gap of a model that was solved in the dual."""
+    require_keys(node, {"n_iter", "gap"})
+    n_iter, gap = node["n_iter"], node["gap"]
+    if type(n_iter) is not int or type(gap) is not float or not (n_iter >= 0 and 0 <= gap < np.inf):
+        raise ModelFileError(f"its dual solver ended as {short(node)}.")
+    return n_iter, gap
 
 
 def rebuilt(node: Any, tensors: Mapping[str, Array], functions: Mapping[str, Any], file_format: int) -> Any:
@@ -438,13 +448,11 @@ class Shelf:
         self._name_features(model)
         model.n_features_in_ = self.lengths["D"]
         model.classes_, model.converged_ = classes, converged
-        # Files of earlier versions have the objective of each step, and used the solver asked for.
-        model.solver_ = self.known(fitted.get("solver", model.solver), str, "solver")
-        model.n_iter_ = self.known(fitted.get("n_iter", self.lengths["I"] - 1), int, "number of steps")
-        gap = fitted.get("gap")
-        model.gap_ = np.nan if gap is None else self.known(gap, float, "gap")
-        if model.solver_ not in ("dual", *SOLVERS) or model.n_iter_ < 0 or model.gap_ < 0:
-            raise ModelFileError(f"its solver is {short(model.solver_)}, with {model.n_iter_} steps.")
+        # The dual is told apart by what it says of itself; L-BFGS is what else "auto" stands for.
+        model.solver_ = model.solver if model.solver in SOLVERS else "lbfgs"
+        model.n_iter_, model.gap_ = self.lengths["I"] - 1, np.nan
+        if "dual" in fitted:
+            model.solver_, (model.n_iter_, model.gap_) = "dual", _dual_of(fitted["dual"])
         for key, array in learnt.items():
             setattr(model, key, array)
         return model
