@@ -412,3 +412,17 @@ def test_a_warm_start_of_the_dual_goes_on():
     assert model.solver_ == "dual"
     assert model.fit(X, y).n_iter_ < cold
     assert model.fit(X, np.roll(y, 1)).gap_ <= 1e-6
+
+
+def test_the_dual_takes_cells_in_any_order_and_adds_those_of_one_place():
+    X, y = sparse_rows()
+    cells, rng = X.tocoo(), np.random.default_rng(0)
+    where = np.tile(rng.permutation(X.nnz), 2)
+    row, column, half = cells.row[where], cells.col[where], cells.data[where] / 2
+    by_row = np.argsort(row, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(y)))])
+    halves = sp.csr_array((half[by_row], column[by_row], starts), shape=X.shape)
+    assert halves.nnz == 2 * X.nnz
+    model, other = (DiscriminativeMaxEnt("dual", tol=1e-14).fit(rows, y) for rows in (X, halves))
+    np.testing.assert_allclose(other.coef_, model.coef_, atol=1e-6)
+    assert halves.nnz == 2 * X.nnz

@@ -275,7 +275,7 @@ class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
         start: tuple[Floats, Floats] | None,
         solver: str,
     ) -> Fit:
-        features = SharedFeatures(X, n_classes)
+        features = SharedFeatures(canonical(X), n_classes)
         examples, held_out = Examples(features, codes, weight), None
         if self.early_stopping:
             held = self._held_out(codes)
@@ -368,7 +368,6 @@ class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not weight.any():
             raise ValueError("sample weights must contain at least one non-zero number: all are zero.")
-        X = canonical(X)
         if weight.all():
             return X, labels, weight
         kept = np.flatnonzero(weight)

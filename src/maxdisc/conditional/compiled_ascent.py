@@ -140,6 +140,18 @@ def sweep_rows(
 
 
 @kernel
+def has_repeats(indptr: Any, indices: Any, last_row: Any) -> bool:
+    """Return whether a row has a column twice; ``last_row`` (K,) is filled with -1."""
+    for i in range(indptr.size - 1):
+        for at in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            column = np.uint64(indices[at])
+            if last_row[column] == i:
+                return True
+            last_row[column] = i
+    return False
+
+
+@kernel
 def measure_rows(indptr: Any, indices: Any, data: Any, center: Any, square: Any, overlap: Any) -> None:
     """Add the squares of sparse rows to ``square`` (n,), their products with ``center`` to ``overlap``."""
     for i in range(square.size):

@@ -25,7 +25,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from maxdisc.conditional.model import log_posterior
-from maxdisc.numerics.matrices import Floats, Integers, Matrix, is_sparse
+from maxdisc.numerics.matrices import Floats, Integers, Matrix, canonical, is_sparse
 from maxdisc.numerics.switches import is_compiled
 
 #: Most sweeps.
@@ -161,16 +161,27 @@ def _descend(
 
 
 def as_rows(Z: Matrix, precision: type[np.floating[Any]] = np.float32, unit: float = 1.0) -> Matrix:
-    """Return rows, divided by ``unit``, as the kernels take them: CSR."""
+    """Return rows, divided by ``unit``, as the kernels take them: CSR, without duplicates, in any order."""
     dense = not is_sparse(Z)
     n_rows, n_columns = Z.shape
-    values = Z.ravel() if dense else (Z := sp.csr_array(Z)).data
+    if not dense:
+        Z = sp.csr_array(Z)
+        # Sorting takes as long as some sweeps.
+        if not Z.has_canonical_format and _has_repeats(Z):
+            Z = canonical(Z)
+    values = Z.ravel() if dense else Z.data
     data = np.empty(values.shape, dtype=precision)
     np.multiply(values, 1.0 / unit, out=data, casting="unsafe")
     if dense:
         indices = np.tile(np.arange(n_columns, dtype=np.int32), n_rows)
         return sp.csr_array((data, indices, np.arange(n_rows + 1) * n_columns), shape=Z.shape)
     return sp.csr_array((data, Z.indices, Z.indptr), shape=Z.shape)
+
+
+def _has_repeats(Z: Matrix) -> bool:
+    from maxdisc.conditional.compiled_ascent import has_repeats
+
+    return bool(has_repeats(Z.indptr, Z.indices, np.full(Z.shape[1], -1, dtype=np.int64)))
 
 
 def score_sparse(rows: Matrix, weights: Floats) -> Floats:
@@ -294,7 +305,8 @@ class _Ascent:
 
         rows, kind, n_classes = self.rows, self.precision, self.offset.shape[1]
         columns, excess = self._columns(self.duals)
-        raw, residual = (columns / ridge).astype(kind), excess.astype(kind)
+        columns /= ridge
+        raw, residual = columns.astype(kind), excess.astype(kind)
         center_score = (self.center @ raw).astype(kind)
         bias = (self.bias + center_score - self.center_square / ridge * excess).astype(kind)
         total, before, wait, n_sweeps = self.row_weight.sum(), TINY, 0.0, 0
@@ -327,7 +339,8 @@ class _Ascent:
             if n_sweeps >= least and 2 * apart * min(apart / before, 0.5) <= tol * objective:
                 break
             before, wait = max(apart, TINY), WAIT * tol * objective / total
-        weights = raw - np.outer(self.center, residual / ridge)
+        weights = np.outer(self.center, -residual / ridge)
+        weights += raw
         return n_sweeps, weights, bias - self.center @ weights
 
     def _columns(self, probability: _Duals, add_to: Floats | None = None) -> tuple[Floats, Floats]:
@@ -349,8 +362,10 @@ class _Ascent:
         seen = log_p[np.arange(len(self.codes)), self.codes]
         objective = 0.5 * ridge * float(np.vdot(weights, weights)) - float(self.row_weight @ seen)
         slope, residual = self._columns(np.exp(log_p), -ridge * weights)
-        slope -= np.outer(self.center, residual)
-        gap = float(np.vdot(slope, slope)) / (2 * ridge)
+        # Of centred rows: the squares of the slope less the outer product of the mean row and the residual.
+        squares = np.vdot(slope, slope) - 2 * (self.center @ slope) @ residual
+        squares += self.center_square * float(residual @ residual)
+        gap = max(float(squares), 0.0) / (2 * ridge)
         return RidgeFit(weights, bias, ridge, objective, gap, n_sweeps, gap <= tol * objective, self.duals)
 
     def _match_classes(self, scores: Floats, bias: Floats, tol: float) -> tuple[Floats, Floats]:
