@@ -102,6 +102,9 @@ bench-model-file: $(VENV)/.test  ## time to save and load a large model, beside 
 bench-dme: $(VENV)/.test  ## the conditional model on the paper's text rows, beside the paper's column
 	$(BIN)/python benchmarks/dme_rows.py
 
+bench-conditional: $(VENV)/.test  ## CPU time of the conditional model on 20 Newsgroups, beside scikit-learn's solvers, goal 1/5
+	OMP_NUM_THREADS=1 MAXDISC_NUM_THREADS=1 $(BIN)/python benchmarks/conditional_solvers.py
+
 bench-complexity: $(VENV)/.test  ## exponents of time in rows, features and classes, beside the paper's
 	$(BIN)/python benchmarks/complexity.py
 

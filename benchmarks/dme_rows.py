@@ -26,7 +26,7 @@ from maxdisc import DiscriminativeMaxEnt
 HERE = Path(__file__).resolve().parent
 SEEDS = range(5)
 MODELS = {
-    "lbfgs": DiscriminativeMaxEnt(),
+    "lbfgs": DiscriminativeMaxEnt("lbfgs"),
     "gis, stopped early": DiscriminativeMaxEnt("gis", max_iter=200, early_stopping=True, random_state=0),
     "iis, stopped early": DiscriminativeMaxEnt("iis", max_iter=200, early_stopping=True, random_state=0),
 }

@@ -283,3 +283,146 @@ def test_bad_input_ends_in_one_line():
     model.coef_ = model.coef_ * 1e10
     with pytest.raises(ValueError, match="row 1 has values that are too large"):
         model.predict([[1.0], [1e308]])
+
+
+# ---------------------------------------------------------------------- the dual
+
+
+def sparse_rows(n_rows=300, n_features=500, n_classes=4, seed=0):
+    """Enough cells for the dual to be chosen, some rows empty, classes of different sizes."""
+    rng = np.random.default_rng(seed)
+    y = np.sort(rng.integers(0, n_classes, n_rows) * rng.integers(0, 2, n_rows))
+    X = rng.exponential(size=(n_rows, n_features)) * (rng.random((n_rows, n_features)) < 0.05)
+    X[:, :5] += 0.3 * y[:, None]
+    X[::50] = 0.0
+    return sp.csr_array(X), np.array(["a", "b", "c", "d"])[y]
+
+
+def loss_of(model, X, y, penalty=1.0, weight=1.0):
+    log_p = model.predict_log_proba(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
+    return 0.5 * penalty * (model.coef_**2).sum() - (weight * log_p).sum()
+
+
+@parametrize_with_checks([DiscriminativeMaxEnt("dual", tol=1e-16)])
+def test_scikit_learns_checks_of_the_dual(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("name", ["iris", "cancer", "counts"])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("penalty", [1.0, 30.0])
+def test_the_dual_finds_the_optimum_of_logistic_regression(name, kind, penalty):
+    X, y = DATA[name]
+    weight = np.random.default_rng(0).uniform(0.0, 3.0, len(y))
+    weight[::5] = 0.0
+    mine = DiscriminativeMaxEnt("dual", penalty, tol=1e-11, max_iter=20_000).fit(kind(X), y, weight)
+    theirs = logistic(X, y, penalty, weight)
+    assert mine.converged_
+    np.testing.assert_allclose(mine.coef_, theirs.coef_, atol=1e-4)
+    np.testing.assert_allclose(mine.predict_proba(X), theirs.predict_proba(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("tol", [None, 1e-2, 1e-6, 1e-10])
+def test_the_gap_of_the_dual_bounds_the_distance_from_the_optimum(n_classes, tol):
+    X, y = sparse_rows(n_features=1000, n_classes=n_classes)
+    mine = DiscriminativeMaxEnt(tol=tol).fit(X, y)
+    best = -DiscriminativeMaxEnt("lbfgs", tol=1e-9, max_iter=5000).fit(X, y).objective_path_[-1]
+    assert mine.solver_ == "dual"
+    assert mine.converged_
+    assert 0 <= mine.gap_ <= (1e-4 if tol is None else tol)
+    # Single precision rounds X.
+    assert -mine.objective_path_[-1] == pytest.approx(loss_of(mine, X, y), rel=1e-6)
+    assert -1e-6 <= loss_of(mine, X, y) / best - 1 <= mine.gap_ + 1e-6
+
+
+def test_weights_of_the_dual_are_repetitions():
+    X, y = sparse_rows()
+    times = np.arange(len(y)) % 3
+    weighted = DiscriminativeMaxEnt("dual", tol=1e-13).fit(X, y, times)
+    repeated = DiscriminativeMaxEnt("dual", tol=1e-13).fit(
+        X[np.repeat(np.arange(len(y)), times)], y.repeat(times)
+    )
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-6)
+
+
+def test_the_dual_finds_the_same_again_to_the_last_bit():
+    X, y = sparse_rows()
+    first, second = DiscriminativeMaxEnt().fit(X, y), DiscriminativeMaxEnt().fit(X, y)
+    assert first.solver_ == "dual"
+    np.testing.assert_array_equal(first.coef_, second.coef_)
+    np.testing.assert_array_equal(first.intercept_, second.intercept_)
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e-24, 1e-3, 1e24, 1e100])
+def test_the_scale_of_weights_and_penalty_does_not_matter_to_the_dual(scale):
+    X, y = sparse_rows()
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, len(y))
+    first = DiscriminativeMaxEnt().fit(X, y, weight)
+    model = DiscriminativeMaxEnt(penalty=scale).fit(X, y, weight * scale)
+    assert (first.solver_, model.solver_) == ("dual", "dual")
+    np.testing.assert_allclose(model.predict_proba(X), first.predict_proba(X), atol=1e-3)
+    np.testing.assert_allclose(model.objective_path_[-1], scale * first.objective_path_[-1], rtol=1e-4)
+
+
+@pytest.mark.parametrize("power", [-300, -60, -10, 10, 60, 300])
+def test_the_scale_of_features_and_penalty_does_not_matter_to_the_dual(power):
+    X, y = sparse_rows()
+    first = DiscriminativeMaxEnt().fit(X, y)
+    model = DiscriminativeMaxEnt(penalty=4.0**power).fit(X * 2.0**power, y)
+    assert model.solver_ == "dual"
+    np.testing.assert_array_equal(model.coef_ * 2.0**power, first.coef_)
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"penalty": 0.0}, {"fit_intercept": False}, {"early_stopping": True}, {"penalty": 1e-9}]
+)
+def test_what_the_dual_cannot_do_is_refused_or_left_to_lbfgs(parameters):
+    X, y = sparse_rows()
+    with pytest.raises(ValueError, match=r"solver='dual' cannot .* use solver='lbfgs'"):
+        DiscriminativeMaxEnt("dual", **parameters).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        assert DiscriminativeMaxEnt(max_iter=5, **parameters).fit(X, y).solver_ == "lbfgs"
+
+
+def test_dense_and_small_rows_are_left_to_lbfgs():
+    X, y = sparse_rows()
+    for rows in (X.toarray(), X[:, :5]):
+        model = DiscriminativeMaxEnt().fit(rows, y)
+        assert model.solver_ == "lbfgs"
+        assert np.isnan(model.gap_)
+
+
+def test_the_dual_that_stops_early_says_so_or_is_left_to_lbfgs(monkeypatch):
+    X, y = sparse_rows()
+    with pytest.warns(ConvergenceWarning, match="dual stopped after 1 steps"):
+        model = DiscriminativeMaxEnt("dual", max_iter=1).fit(X, y)
+    assert (model.converged_, model.n_iter_) == (False, 1)
+    assert model.gap_ > 1e-4
+    monkeypatch.setattr("maxdisc.discriminative.AUTO_SWEEPS", 1)
+    model = DiscriminativeMaxEnt().fit(X, y)
+    assert (model.solver_, model.converged_) == ("lbfgs", True)
+
+
+def test_a_warm_start_of_the_dual_goes_on():
+    X, y = sparse_rows()
+    model = DiscriminativeMaxEnt(warm_start=True, tol=1e-6).fit(X, y)
+    cold = model.n_iter_
+    assert model.solver_ == "dual"
+    assert model.fit(X, y).n_iter_ < cold
+    assert model.fit(X, np.roll(y, 1)).gap_ <= 1e-6
+
+
+def test_the_dual_takes_cells_in_any_order_and_adds_those_of_one_place():
+    X, y = sparse_rows()
+    cells, rng = X.tocoo(), np.random.default_rng(0)
+    where = np.tile(rng.permutation(X.nnz), 2)
+    row, column, half = cells.row[where], cells.col[where], cells.data[where] / 2
+    by_row = np.argsort(row, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(y)))])
+    halves = sp.csr_array((half[by_row], column[by_row], starts), shape=X.shape)
+    assert halves.nnz == 2 * X.nnz
+    model, other = (DiscriminativeMaxEnt("dual", tol=1e-14).fit(rows, y) for rows in (X, halves))
+    np.testing.assert_allclose(other.coef_, model.coef_, atol=1e-6)
+    assert halves.nnz == 2 * X.nnz

@@ -20,11 +20,25 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from maxdisc.conditional.coordinate_ascent import (
+    MANY_PRODUCTS,
+    RIDGE_RANGE,
+    RidgeFit,
+    fit_ridges,
+    relative_ridge,
+)
 from maxdisc.conditional.model import SOLVERS, Examples, Fit, Prior, SharedFeatures, fit, log_posterior
 from maxdisc.decisions.explanation import Explanation
 from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, canonical, is_sparse
+from maxdisc.numerics.switches import is_compiled, works
 from maxdisc.rows.validation import require_labels, require_numbers, require_one_of
 
+#: By default the dual stops at this share of its objective, the others at this gradient.
+_GAP, _STEEPNESS = 1e-4, 1e-6
+#: The dual takes many sweeps for relative ridges below this, and for rows with a larger share of cells.
+LEAST_RIDGE, MOST_DENSE = 1e-5, 0.2
+#: What it has not solved after so many sweeps is for L-BFGS, from where it is.
+AUTO_SWEEPS = 100
 _NUMBERS: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64}
 
 
@@ -38,19 +52,22 @@ class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    solver : {"lbfgs", "gis", "iis"}, default="lbfgs"
-        L-BFGS, generalised iterative scaling or improved iterative scaling. All have the same optimum; the
-        scalings need many more steps for it.
+    solver : {"auto", "dual", "lbfgs", "gis", "iis"}, default="auto"
+        Compiled dual coordinate ascent over rows, L-BFGS, generalised iterative scaling or improved iterative
+        scaling. All have the same optimum; the scalings need many more steps for it. "auto" takes the dual
+        for large sparse X, and L-BFGS for everything else and for what the dual does not solve in 100 sweeps.
+        The dual needs a positive penalty and intercepts, and knows no early stopping.
     penalty : float, default=1.0
         Precision of a Gaussian prior on the weights: ``penalty / 2`` times the sum of squares of ``coef_`` is
         taken off the log-likelihood, as ``LogisticRegression(C=1 / penalty)`` does. Intercepts are free.
     fit_intercept : bool, default=True
         Whether classes have a bias.
     max_iter : int, default=1000
-        Most steps.
-    tol : float, default=1e-6
-        Largest entry of the gradient at which to stop, for one unit of sample weight, with features counted
-        from their means in units of their deviations.
+        Most steps; a step of the dual is a sweep over all rows.
+    tol : float or None, default=None
+        When to stop. For the dual, the largest duality gap as a share of the objective; None is 1e-4. For the
+        others, the largest entry of the gradient, for one unit of sample weight, with features counted from
+        their means in units of their deviations; None is 1e-6.
     early_stopping : bool, default=False
         Hold out a share of each class, stop when its likelihood no longer grows, and take the parameters that
         were best for it.
@@ -71,12 +88,17 @@ class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
         Weights of the features; for two classes those of the second against the first.
     intercept_ : ndarray of shape (C,), or (1,) for two classes
         Biases.
+    solver_ : str
+        The solver that was used.
     n_iter_ : int
         Steps taken.
     converged_ : bool
         Whether the optimum was reached, or early stopping decided.
-    objective_path_ : ndarray of shape (I + 1,)
-        Log-likelihood less the penalty, at the start and after each of the I steps.
+    gap_ : float
+        The duality gap as a share of the objective: the objective is no further than this from its optimum.
+        NaN for solvers other than the dual.
+    objective_path_ : ndarray of shape (I + 1,), or (1,) for the dual
+        Log-likelihood less the penalty, at the start and after each of the I steps; for the dual, at the end.
     n_features_in_ : int
         D, the number of features seen.
     feature_names_in_ : ndarray of shape (D,)
@@ -92,24 +114,34 @@ class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
     ((3, 4), True)
     >>> round(model.score(X, y), 2)
     0.97
+
+    Sparse rows of many columns are for the dual, which says how far from the optimum it may be.
+
+    >>> from scipy.sparse import random_array
+    >>> X = random_array((1000, 5000), density=0.01, format="csr", rng=0)
+    >>> model = DiscriminativeMaxEnt().fit(X, X[:, :50].sum(axis=1) > 0.2)
+    >>> model.solver_, model.gap_ <= 1e-4
+    ('dual', True)
     """
 
     classes_: npt.NDArray[np.generic]
     coef_: Floats
     intercept_: Floats
+    solver_: str
     n_iter_: int
     converged_: bool
+    gap_: float
     objective_path_: Floats
     n_features_in_: int
 
     def __init__(
         self,
-        solver: str = "lbfgs",
+        solver: str = "auto",
         penalty: float = 1.0,
         *,
         fit_intercept: bool = True,
         max_iter: int = 1000,
-        tol: float = 1e-6,
+        tol: float | None = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 5,
@@ -152,40 +184,122 @@ class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
                 f"y has one class only, {classes.tolist()[0]!r}: rows of at least two classes are needed."
             )
         start = self._last_parameters(classes, X.shape[1]) if self.warm_start else None
-        features = SharedFeatures(X, len(classes))
+        # Two classes have opposite weights, w / 2 and -w / 2: a precision of 2 on each is one of 1 on w.
+        penalty = self.penalty * (2.0 if len(classes) == 2 else 1.0)
+        solver, problem = "dual", (X, codes, weight, penalty, len(classes))
+        takes_dual = self._takes_dual(X, weight, penalty, len(classes))
+        found = self._fit_dual(*problem, start) if takes_dual else None
+        if found is None or (self.solver == "auto" and not found.converged):
+            solver = self.solver if self.solver in SOLVERS else "lbfgs"
+            found = self._fit_primal(
+                *problem, start if found is None else (found.weights, found.bias), solver
+            )
+        if not found.converged:
+            warnings.warn(
+                f"{solver} stopped after {found.n_iter} steps (max_iter={self.max_iter}), not at the "
+                f"optimum to tol={self._tolerance(solver)}: raise max_iter, scale the features, "
+                + ("or raise the penalty." if solver == "lbfgs" else "or use solver='lbfgs'."),
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self._set(classes, found, solver)
+
+    def _takes_dual(self, X: Matrix, weight: Floats, penalty: float, n_classes: int) -> bool:
+        """Whether the dual is asked for, or can solve this and is quick."""
+        if self.solver == "dual":
+            if not RIDGE_RANGE[0] <= relative_ridge(X, weight, penalty) <= RIDGE_RANGE[1]:
+                raise ValueError(
+                    f"solver='dual' cannot solve penalty={self.penalty} for X and sample weights of this "
+                    "scale: rescale X, or use solver='lbfgs'."
+                )
+            return True
+        return (
+            self.solver == "auto"
+            and self._dual_obstacle() is None
+            and is_sparse(X)
+            and X.nnz <= MOST_DENSE * X.shape[0] * X.shape[1]
+            and is_compiled(X.nnz * n_classes, MANY_PRODUCTS)
+            and LEAST_RIDGE <= relative_ridge(X, weight, penalty) <= RIDGE_RANGE[1]
+        )
+
+    def _tolerance(self, solver: str) -> float:
+        if self.tol is not None:
+            return float(self.tol)
+        return _GAP if solver == "dual" else _STEEPNESS
+
+    def _dual_obstacle(self) -> str | None:
+        """Return the parameter that the dual cannot do, if any."""
+        if self.penalty == 0:
+            return "penalty=0"
+        if not self.fit_intercept:
+            return "fit_intercept=False"
+        return "early_stopping=True" if self.early_stopping else None
+
+    def _fit_dual(
+        self,
+        X: Matrix,
+        codes: Integers,
+        weight: Floats,
+        penalty: float,
+        n_classes: int,
+        start: tuple[Floats, Floats] | None,
+    ) -> Fit:
+        first = None if start is None else RidgeFit(start[0].T, start[1], penalty)
+        (found,) = fit_ridges(
+            X,
+            codes,
+            weight,
+            (penalty,),
+            n_classes,
+            tol=self._tolerance("dual"),
+            start=first,
+            max_sweeps=min(int(self.max_iter), AUTO_SWEEPS) if self.solver == "auto" else int(self.max_iter),
+            by_size=False,
+        )
+        return Fit(
+            found.weights.T,
+            found.bias - found.bias.mean(),
+            found.n_sweeps,
+            found.converged,
+            -np.array([found.objective]),
+            gap=found.gap / found.objective,
+        )
+
+    def _fit_primal(
+        self,
+        X: Matrix,
+        codes: Integers,
+        weight: Floats,
+        penalty: float,
+        n_classes: int,
+        start: tuple[Floats, Floats] | None,
+        solver: str,
+    ) -> Fit:
+        features = SharedFeatures(canonical(X), n_classes)
         examples, held_out = Examples(features, codes, weight), None
         if self.early_stopping:
             held = self._held_out(codes)
             held_out = Examples(features.rows(held), codes[held], weight[held])
             examples = Examples(features.rows(~held), codes[~held], weight[~held])
-        # Two classes have opposite weights, w / 2 and -w / 2: a precision of 2 on each is one of 1 on w.
-        found = fit(
+        return fit(
             examples,
-            Prior(self.penalty * (2.0 if len(classes) == 2 else 1.0)),
-            solver=self.solver,
+            Prior(penalty),
+            solver=solver,
             fit_bias=bool(self.fit_intercept),
             start=start,
             max_iter=int(self.max_iter),
-            tol=float(self.tol),
+            tol=self._tolerance(solver),
             held_out=held_out,
             patience=int(self.n_iter_no_change),
         )
-        if not found.converged:
-            warnings.warn(
-                f"{self.solver} stopped after {found.n_iter} steps (max_iter={self.max_iter}), not at the "
-                f"optimum to tol={self.tol}: raise max_iter, scale the features, "
-                + ("or raise the penalty." if self.solver == "lbfgs" else "or use solver='lbfgs'."),
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        return self._set(classes, found)
 
-    def _set(self, classes: npt.NDArray[np.generic], found: Fit) -> Self:
+    def _set(self, classes: npt.NDArray[np.generic], found: Fit, solver: str) -> Self:
         weights, bias = found.weights, found.bias
         if len(classes) == 2:
             weights, bias = weights[1:] - weights[:1], bias[1:] - bias[:1]
         self.classes_, self.coef_, self.intercept_ = classes, weights, bias
-        self.n_iter_, self.converged_ = found.n_iter, found.converged
+        self.solver_, self.n_iter_ = solver, found.n_iter
+        self.converged_, self.gap_ = found.converged, found.gap
         self.objective_path_ = found.objective_path
         return self
 
@@ -221,15 +335,22 @@ class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
     # ------------------------------------------------------------------ parameters and data
 
     def _check_parameters(self) -> None:
-        require_one_of("solver", self.solver, SOLVERS)
+        require_one_of("solver", self.solver, ("auto", "dual", *SOLVERS))
         for name, least in (("penalty", 0.0), ("tol", 0.0), ("max_iter", 1), ("n_iter_no_change", 1)):
             value, kind = getattr(self, name), numbers.Integral if isinstance(least, int) else numbers.Real
+            if name == "tol" and value is None:
+                continue
             if not isinstance(value, kind) or isinstance(value, bool) or not least <= float(value) < np.inf:
                 what = "an integer" if isinstance(least, int) else "a finite number"
                 raise ValueError(f"{name} must be {what} of at least {least}, got {value!r}.")
         share = self.validation_fraction
         if not isinstance(share, numbers.Real) or not 0 < float(share) < 1:
             raise ValueError(f"validation_fraction must be a share between 0 and 1, got {share!r}.")
+        if self.solver == "dual":
+            if (obstacle := self._dual_obstacle()) is not None:
+                raise ValueError(f"solver='dual' cannot be used with {obstacle}: use solver='lbfgs'.")
+            if not works():
+                raise ValueError("solver='dual' needs numba, which cannot be used: use solver='lbfgs'.")
 
     def _validated(
         self, X: Any, y: Any, sample_weight: Any
@@ -247,7 +368,6 @@ class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not weight.any():
             raise ValueError("sample weights must contain at least one non-zero number: all are zero.")
-        X = canonical(X)
         if weight.all():
             return X, labels, weight
         kept = np.flatnonzero(weight)

@@ -357,6 +357,14 @@ def test_wrong_tensors_of_a_discriminative_model_are_refused(tmp_path, name):
     refused(tmp_path / "m", changed_tensor(tensor, change, FILES["discriminative-table"]), words)
 
 
+def dual_that_ended(how):
+    def change(document):
+        document["format"] = 3
+        document["model"]["fitted"]["dual"] = how
+
+    return change
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -365,6 +373,12 @@ def test_wrong_tensors_of_a_discriminative_model_are_refused(tmp_path, name):
         (lambda d: d["model"]["parameters"].update(family="gaussian"), "parameters that this version"),
         (lambda d: d["model"].update(kind="classifier"), "are due"),
         (lambda d: d["model"].update(kind="vectorizer"), "are due"),
+        (lambda d: d["model"]["fitted"].update(solver="guess"), "are due"),
+        (dual_that_ended({"n_iter": 3}), "are due"),
+        (dual_that_ended({"n_iter": -1, "gap": 0.1}), "its dual solver ended as"),
+        (dual_that_ended({"n_iter": 3, "gap": -0.1}), "its dual solver ended as"),
+        (dual_that_ended({"n_iter": 3, "gap": "small"}), "its dual solver ended as"),
+        (lambda d: d["model"]["fitted"].update(dual={"n_iter": 3, "gap": 0.1}), "format 3"),
         (lambda d: d.update(format=1), "format 2"),
     ],
 )

@@ -528,6 +528,12 @@ def discriminative_text():
     return make_pipeline(TermFrequencyVectorizer(), DiscriminativeMaxEnt()).fit(TEXTS, TOPICS), TEXTS
 
 
+def discriminative_by_the_dual():
+    X, y = random_data("poisson", 100, 3, 200, seed=2)
+    X = sp.csr_array(np.where(np.random.default_rng(0).random(X.shape) < 0.1, X + 1.0, 0.0))
+    return DiscriminativeMaxEnt("dual").fit(X, y), X
+
+
 def discriminative_of_selected_features():
     X, y = random_data("gaussian", 60, 3, 9, seed=4)
     return make_pipeline(MaxDiscClassifier(n_features=4), DiscriminativeMaxEnt()).fit(X, y), X
@@ -539,6 +545,7 @@ def discriminative_of_selected_features():
         discriminative_table,
         discriminative_of_two,
         discriminative_text,
+        discriminative_by_the_dual,
         discriminative_of_selected_features,
     ],
 )
@@ -549,12 +556,14 @@ def test_a_discriminative_model_comes_back_as_it_was(tmp_path, made):
         same(getattr(again, method)(X), getattr(model, method)(X))
     mine, theirs = classifier_of(again), classifier_of(model)
     assert vars(mine).keys() == vars(theirs).keys()
-    for name in ("classes_", "coef_", "intercept_", "objective_path_", "n_features_in_", "n_iter_"):
+    for name in ("classes_", "coef_", "intercept_", "objective_path_", "n_features_in_", "n_iter_", "gap_"):
         same(getattr(mine, name), getattr(theirs, name))
+    assert mine.solver_ == theirs.solver_
     assert mine.converged_ is theirs.converged_
     facts = describe(tmp_path / "m")
     # One that is given selected features has their ranking before it.
-    assert facts["format"] == (3 if facts["steps"][0]["kind"] == "weighed" else 2)
+    third = facts["steps"][0]["kind"] == "weighed" or theirs.solver_ == "dual"
+    assert facts["format"] == (3 if third else 2)
     assert facts["steps"][-1]["classes"] == theirs.classes_.tolist()
     assert facts["steps"][-1]["n_features"] == theirs.n_features_in_
     save(again, tmp_path / "again", about={"rows": 3})

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,26 +25,34 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from maxdisc.conditional.model import log_posterior
-from maxdisc.numerics.matrices import Floats, Integers, Matrix, is_sparse
+from maxdisc.numerics.matrices import Floats, Integers, Matrix, canonical, is_sparse
 from maxdisc.numerics.switches import is_compiled
 
-#: The gap is computed after these sweeps.
-CHECKED = (3, 6, 9, 13, 18, 25, 35, 50, 70, 100, 150, 220, 320)
-#: Rows whose probabilities differ from their duals by less than this share of the tolerance wait.
-LEAST_CHANGE = 0.01
+#: Most sweeps.
+MOST_SWEEPS = 320
+#: The gap is computed when a sweep's own estimate is small, but after at most this many sweeps without.
+MOST_UNCHECKED = 10
+#: Rows wait that together would add no more than this share of the tolerance to the gap.
+WAIT = 0.1
+#: Smaller tolerances than this need double precision.
+SINGLE_TOLERANCE = 1e-6
 #: Biases are found to this share of the tolerance, in rows; the number of steps is bounded.
 BIAS_TOLERANCE = 1e-3
 BIAS_STEPS = 30
+#: The sums of doubles are not more precise than this.
+ROUNDING = 1e-13
 #: With more classes than this, their curvature is taken class by class.
 MANY_CLASSES = 256
 #: Rows that a class without rows is taken to have, so that its bias is finite.
 FEW_ROWS = 0.5
-#: The range of ridges that single precision can work with, in units of the heaviest row.
+#: The range of ridges that single precision can work with, in units of the heaviest row and largest value.
 RIDGE_RANGE = (1e-7, 1e12)
+#: Smallest divisor.
+TINY = 1e-300
 #: Problems of fewer products of stored cells and classes are solved in double precision, not compiled.
 MANY_PRODUCTS = 2**14
 
-_Single = npt.NDArray[np.float32]
+_Duals = npt.NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +63,12 @@ class RidgeFit:
     bias: Floats
     ridge: float
     #: The primal objective, and by how much it may be above the minimum.
-    objective: float
-    gap: float
-    n_sweeps: int
-    converged: bool
+    objective: float = np.inf
+    gap: float = np.inf
+    n_sweeps: int = 0
+    converged: bool = False
     #: Of the rows, shape (n, C): where another fit to the same rows may begin; None where none were needed.
-    duals: _Single | None = None
+    duals: _Duals | None = None
 
     def scores(self, Z: Matrix) -> Floats:
         """Return the scores of rows, offsets aside, shape (n, C)."""
@@ -79,11 +86,13 @@ def fit_ridges(
     offset: Floats | None = None,
     tol: float = 1e-3,
     start: RidgeFit | None = None,
-    max_sweeps: int | None = None,
+    max_sweeps: int = MOST_SWEEPS,
+    by_size: bool = True,
 ) -> Iterator[RidgeFit]:
     """Yield the fit at each ridge: by coordinate ascent, or small problems by L-BFGS in double precision.
 
-    ``start`` is a fit to the same rows, of the same columns or of more or fewer of them.
+    Coordinate ascent takes problems of any size with ``by_size=False``. ``start`` is a fit to the same rows,
+    of the same columns or of more or fewer of them.
     """
     keep = np.flatnonzero(row_weight > 0)
     if len(keep) < len(row_weight):
@@ -92,12 +101,12 @@ def fit_ridges(
     # In units of the heaviest row, which single precision can hold.
     unit = row_weight.max()
     with np.errstate(over="ignore"):
-        scaled = np.clip(np.divide(ridges, unit), *RIDGE_RANGE).tolist()
+        scaled = np.divide(ridges, unit)
     stored = Z.nnz if is_sparse(Z) else Z.size
-    if is_compiled(stored * n_classes, MANY_PRODUCTS):
+    if not by_size or is_compiled(stored * n_classes, MANY_PRODUCTS):
         found = ascend(Z, codes, row_weight / unit, scaled, n_classes, offset, tol, start, max_sweeps)
     else:
-        found = _descend(Z, codes, row_weight / unit, scaled, n_classes, offset, start)
+        found = _descend(Z, codes, row_weight / unit, np.clip(scaled, *RIDGE_RANGE), n_classes, offset, start)
     for fit, ridge in zip(found, ridges, strict=True):
         yield replace(fit, ridge=ridge, objective=unit * fit.objective, gap=unit * fit.gap)
 
@@ -106,7 +115,7 @@ def _descend(
     Z: Matrix,
     codes: Integers,
     row_weight: Floats,
-    ridges: Sequence[float],
+    ridges: Floats,
     n_classes: int,
     offset: Floats | None,
     start: RidgeFit | None,
@@ -153,14 +162,28 @@ def _descend(
         )
 
 
-def as_rows(Z: Matrix) -> Matrix:
-    """Return rows as the kernels take them: CSR, in single precision."""
-    if is_sparse(Z):
-        return sp.csr_array(Z).astype(np.float32, copy=False)
-    dense = np.ascontiguousarray(Z, dtype=np.float32)
-    n_rows, n_columns = dense.shape
-    indices = np.tile(np.arange(n_columns, dtype=np.int32), n_rows)
-    return sp.csr_array((dense.ravel(), indices, np.arange(n_rows + 1) * n_columns), shape=dense.shape)
+def as_rows(Z: Matrix, precision: type[np.floating[Any]] = np.float32, unit: float = 1.0) -> Matrix:
+    """Return rows, divided by ``unit``, as the kernels take them: CSR, without duplicates, in any order."""
+    dense = not is_sparse(Z)
+    n_rows, n_columns = Z.shape
+    if not dense:
+        Z = sp.csr_array(Z)
+        # Sorting takes as long as some sweeps.
+        if not Z.has_canonical_format and _has_repeats(Z):
+            Z = canonical(Z)
+    values = Z.ravel() if dense else Z.data
+    data = np.empty(values.shape, dtype=precision)
+    np.multiply(values, 1.0 / unit, out=data, casting="unsafe")
+    if dense:
+        indices = np.tile(np.arange(n_columns, dtype=np.int32), n_rows)
+        return sp.csr_array((data, indices, np.arange(n_rows + 1) * n_columns), shape=Z.shape)
+    return sp.csr_array((data, Z.indices, Z.indptr), shape=Z.shape)
+
+
+def _has_repeats(Z: Matrix) -> bool:
+    from maxdisc.conditional.compiled_ascent import has_repeats
+
+    return bool(has_repeats(Z.indptr, Z.indices, np.full(Z.shape[1], -1, dtype=np.int64)))
 
 
 def score_sparse(rows: Matrix, weights: Floats) -> Floats:
@@ -172,6 +195,20 @@ def score_sparse(rows: Matrix, weights: Floats) -> Floats:
     return out
 
 
+def relative_ridge(Z: Matrix, row_weight: Floats, ridge: float) -> float:
+    """Return a ridge in units of the heaviest row and the largest value, as `RIDGE_RANGE` counts it."""
+    unit = unit_of(Z)
+    with np.errstate(over="ignore"):
+        return float(ridge / row_weight.max() / unit / unit)
+
+
+def unit_of(Z: Matrix) -> float:
+    """Return the power of 2 just above the largest value: dividing by it loses no digits."""
+    values = Z.data if is_sparse(Z) else Z
+    largest = float(max(values.max(initial=0.0), -values.min(initial=0.0)))
+    return float(np.ldexp(1.0, int(np.frexp(largest)[1]))) if largest > 0 else 1.0
+
+
 def ascend(
     Z: Matrix,
     codes: Integers,
@@ -181,40 +218,48 @@ def ascend(
     offset: Floats | None = None,
     tol: float = 1e-3,
     start: RidgeFit | None = None,
-    max_sweeps: int | None = None,
+    max_sweeps: int = MOST_SWEEPS,
 ) -> Iterator[RidgeFit]:
     """Yield the fit at each ridge, each beginning where the last one ended.
 
     ``tol`` is the largest gap, as a share of the objective; a fit that does not reach it says so. Results do
     not depend on the number of threads: a path is one thread's.
     """
-    ascent = _Ascent.of(as_rows(Z), codes, row_weight, n_classes, offset, start)
+    precision: type[np.floating[Any]] = np.float32 if tol >= SINGLE_TOLERANCE else np.float64
+    unit = unit_of(Z)
+    ascent = _Ascent.of(as_rows(Z, precision, unit), codes, row_weight, n_classes, offset, start, unit)
     for ridge in ridges:
-        yield ascent.solve(float(ridge), tol, max_sweeps or CHECKED[-1])
+        with np.errstate(over="ignore"):
+            scaled = float(np.clip(ridge / unit / unit, *RIDGE_RANGE))
+        fit = ascent.solve(scaled, tol, max_sweeps)
+        yield replace(fit, weights=fit.weights / unit, ridge=float(ridge))
 
 
 class _Ascent:
     """The state of a path: duals and biases, and the weights that follow from them."""
 
     def __init__(
-        self, rows: Matrix, codes: Integers, row_weight: Floats, offset: Floats, duals: _Single, bias: Floats
+        self, rows: Matrix, codes: Integers, row_weight: Floats, offset: Floats, duals: _Duals, bias: Floats
     ) -> None:
+        from maxdisc.conditional.compiled_ascent import measure_rows
+
         self.rows, self.codes, self.row_weight, self.offset = rows, codes, row_weight, offset
-        self.duals, self.bias = duals, bias
+        self.precision = rows.dtype.type
+        self.duals, self.bias = duals.astype(self.precision), bias
         total = row_weight.sum()
         self.center = np.asarray(row_weight @ rows, dtype=np.float64) / total
-        overlap = rows @ self.center
-        square = np.add.reduceat(np.append(rows.data.astype(np.float64) ** 2, 0.0), rows.indptr[:-1])
-        square[np.diff(rows.indptr) == 0] = 0.0
+        square, overlap = np.zeros((2, len(codes)))
+        measure_rows(rows.indptr, rows.indices, rows.data, self.center, square, overlap)
         self.center_square = float(self.center @ self.center)
         # Rounding must not make the length of a centred row negative.
-        self.square = np.maximum(square - 2 * overlap + self.center_square, 0.0).astype(np.float32)
-        self.overlap = overlap.astype(np.float32)
-        self.single_weight = row_weight.astype(np.float32)
-        self.single_offset = offset.astype(np.float32)
+        self.square = np.maximum(square - 2 * overlap + self.center_square, 0.0).astype(self.precision)
+        self.overlap = overlap.astype(self.precision)
+        self.sweep_weight = row_weight.astype(self.precision)
+        self.sweep_offset = offset.astype(self.precision)
         self.rng = np.random.default_rng(0)
         self.mass = np.bincount(codes, row_weight, offset.shape[1])
         self.present = self.mass > 0
+        self.is_warm = False
 
     @classmethod
     def of(
@@ -225,86 +270,104 @@ class _Ascent:
         n_classes: int,
         offset: Floats | None,
         start: RidgeFit | None,
+        unit: float,
     ) -> _Ascent:
+        """Begin at a fit, by its duals or its probabilities, or where all weights are 0."""
         if offset is None:
             offset = np.zeros((1, n_classes))
-        if start is not None and start.duals is not None:
-            return cls(rows, codes, row_weight, offset, start.duals.copy(), start.bias)
-        duals = np.zeros((len(codes), n_classes), dtype=np.float32)
-        duals[np.arange(len(codes)), codes] = 1.0
-        mass = np.bincount(codes, row_weight, n_classes)
-        bias = np.log((mass + FEW_ROWS) / (mass + FEW_ROWS).sum()) - offset.mean(axis=0)
-        return cls(rows, codes, row_weight, offset, duals, bias)
+        if start is None:
+            duals = np.zeros((len(codes), n_classes))
+            duals[np.arange(len(codes)), codes] = 1.0
+            mass = np.bincount(codes, row_weight, n_classes)
+            bias = np.log((mass + FEW_ROWS) / (mass + FEW_ROWS).sum()) - offset.mean(axis=0)
+            return cls(rows, codes, row_weight, offset, duals, bias)
+        if start.duals is not None:
+            return cls(rows, codes, row_weight, offset, start.duals, start.bias)
+        duals = np.exp(log_posterior(offset + score_sparse(rows, start.weights * unit) + start.bias))
+        ascent = cls(rows, codes, row_weight, offset, duals, start.bias)
+        ascent.is_warm = True
+        return ascent
 
     def solve(self, ridge: float, tol: float, max_sweeps: int) -> RidgeFit:
         """Sweep until the gap is small."""
+        n_sweeps, most = 0, 0 if self.is_warm else MOST_UNCHECKED
+        while True:
+            # From the duals each time: single precision drifts.
+            more, weights, bias = self._sweep(ridge, tol, 1 + n_sweeps // 8, min(most, max_sweeps - n_sweeps))
+            n_sweeps, most = n_sweeps + more, MOST_UNCHECKED + n_sweeps // 2
+            fit = self._judge(weights, bias, ridge, n_sweeps, tol)
+            self.bias = fit.bias
+            if fit.converged or n_sweeps >= max_sweeps:
+                self.is_warm = False
+                return fit
+
+    def _sweep(self, ridge: float, tol: float, least: int, most: int) -> tuple[int, Floats, Floats]:
+        """Sweep until a small gap is to be expected; the number of sweeps, weights and biases."""
         from maxdisc.conditional.compiled_ascent import sweep_rows
 
-        rows, n_classes = self.rows, self.offset.shape[1]
-        checked = [0, *(n for n in CHECKED if n < max_sweeps), max_sweeps]
-        # The duals give the bias of centred rows its place.
-        weights, residual = self._weights(ridge)
-        center_bias = self.bias + self.center @ weights
-        for before, after in pairwise(checked):
-            raw = (weights + np.outer(self.center, residual) / ridge).astype(np.float32)
-            state = (residual.astype(np.float32), (self.center @ raw).astype(np.float32))
-            bias = center_bias.astype(np.float32)
-            for _ in range(before, after):
-                sweep_rows(
-                    rows.indptr,
-                    rows.indices,
-                    rows.data,
-                    self.rng.permutation(len(self.codes)),
-                    self.single_weight,
-                    self.single_offset,
-                    bias,
-                    self.square,
-                    self.overlap,
-                    np.float32(self.center_square),
-                    np.float32(ridge),
-                    raw,
-                    *state,
-                    self.duals,
-                    np.float32(LEAST_CHANGE * tol),
-                )
-                bend = self.single_weight @ (self.duals * (1 - self.duals))
-                move = state[0] / np.maximum(bend, 1e-3) * (n_classes - 1) / n_classes
-                bias += np.where(self.present, np.clip(move, -2.0, 2.0), 0.0).astype(np.float32)
-            # From the duals again: single precision drifts.
-            weights, residual = self._weights(ridge)
-            fit = self._judge(weights, bias - self.center @ weights, ridge, after, tol)
-            center_bias = fit.bias + self.center @ weights
-            if fit.converged:
+        rows, kind, n_classes = self.rows, self.precision, self.offset.shape[1]
+        columns, excess = self._columns(self.duals)
+        columns /= ridge
+        raw, residual = columns.astype(kind), excess.astype(kind)
+        center_score = (self.center @ raw).astype(kind)
+        bias = (self.bias + center_score - self.center_square / ridge * excess).astype(kind)
+        total, before, wait, n_sweeps = self.row_weight.sum(), TINY, 0.0, 0
+        while n_sweeps < most:
+            apart, loss = sweep_rows(
+                rows.indptr,
+                rows.indices,
+                rows.data,
+                self.rng.permutation(len(self.codes)),
+                self.codes,
+                self.sweep_weight,
+                self.sweep_offset,
+                bias,
+                self.square,
+                self.overlap,
+                kind(self.center_square),
+                kind(ridge),
+                raw,
+                residual,
+                center_score,
+                self.duals,
+                kind(wait),
+            )
+            bend = self.sweep_weight @ (self.duals * (1 - self.duals))
+            move = residual / np.maximum(bend, 1e-3) * (n_classes - 1) / n_classes
+            bias += np.where(self.present, np.clip(move, -2.0, 2.0), 0.0).astype(kind)
+            n_sweeps += 1
+            objective = loss + 0.5 * ridge * float(np.vdot(raw, raw))
+            # Rows were seen in the course of the sweep; at its end they are closer, by about its progress.
+            if n_sweeps >= least and 2 * apart * min(apart / before, 0.5) <= tol * objective:
                 break
-        self.bias = fit.bias
-        return fit
+            before, wait = max(apart, TINY), WAIT * tol * objective / total
+        weights = np.outer(self.center, -residual / ridge)
+        weights += raw
+        return n_sweeps, weights, bias - self.center @ weights
 
-    def _weights(self, ridge: float) -> tuple[Floats, Floats]:
-        """The weights of centred rows, and what the classes have beyond the duals."""
-        surplus = -self.duals.astype(np.float64)
-        surplus[np.arange(len(self.codes)), self.codes] += 1.0
-        surplus *= self.row_weight[:, None]
-        residual = surplus.sum(axis=0)
-        return (self._columns(surplus) - np.outer(self.center, residual)) / ridge, residual
-
-    def _columns(self, values: Floats) -> Floats:
+    def _columns(self, probability: _Duals, add_to: Floats | None = None) -> tuple[Floats, Floats]:
+        """Sums over the columns (K, C) and classes (C,) of what the classes have beyond probabilities."""
         from maxdisc.conditional.compiled_ascent import sum_columns
 
-        out = np.zeros((self.rows.shape[1], values.shape[1]))
-        sum_columns(self.rows.indptr, self.rows.indices, self.rows.data, values, out)
-        return out
+        surplus = -probability.astype(np.float64)
+        surplus[np.arange(len(self.codes)), self.codes] += 1.0
+        surplus *= self.row_weight[:, None]
+        out = np.zeros((self.rows.shape[1], surplus.shape[1])) if add_to is None else add_to
+        if surplus.any():
+            sum_columns(self.rows.indptr, self.rows.indices, self.rows.data, surplus, out)
+        return out, surplus.sum(axis=0)
 
     def _judge(self, weights: Floats, bias: Floats, ridge: float, n_sweeps: int, tol: float) -> RidgeFit:
         """Find the best biases for these weights, and the gap."""
-        truth = np.arange(len(self.codes)), self.codes
         scores = self.offset + score_sparse(self.rows, weights)
-        log_p, bias = self._match_classes(scores, bias, BIAS_TOLERANCE * tol)
-        objective = 0.5 * ridge * float((weights**2).sum()) - float(self.row_weight @ log_p[truth])
-        surplus = -np.exp(log_p)
-        surplus[truth] += 1.0
-        surplus *= self.row_weight[:, None]
-        apart = weights - (self._columns(surplus) - np.outer(self.center, surplus.sum(axis=0))) / ridge
-        gap = 0.5 * ridge * float((apart**2).sum())
+        log_p, bias = self._match_classes(scores, bias, max(BIAS_TOLERANCE * tol, ROUNDING))
+        seen = log_p[np.arange(len(self.codes)), self.codes]
+        objective = 0.5 * ridge * float(np.vdot(weights, weights)) - float(self.row_weight @ seen)
+        slope, residual = self._columns(np.exp(log_p), -ridge * weights)
+        # Of centred rows: the squares of the slope less the outer product of the mean row and the residual.
+        squares = np.vdot(slope, slope) - 2 * (self.center @ slope) @ residual
+        squares += self.center_square * float(residual @ residual)
+        gap = max(float(squares), 0.0) / (2 * ridge)
         return RidgeFit(weights, bias, ridge, objective, gap, n_sweeps, gap <= tol * objective, self.duals)
 
     def _match_classes(self, scores: Floats, bias: Floats, tol: float) -> tuple[Floats, Floats]:

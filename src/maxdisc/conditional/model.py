@@ -229,6 +229,8 @@ class Fit:
     converged: bool
     objective_path: Floats  # (n_iter + 1,)
     held_out_path: Floats = field(default_factory=lambda: np.empty(0))  # (n_iter + 1,)
+    #: The duality gap as a share of the objective, where the solver computes it.
+    gap: float = np.nan
 
 
 def log_posterior(scores: Floats) -> Floats:

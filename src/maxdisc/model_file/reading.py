@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from maxdisc.calibration.evidence import Evidence
 from maxdisc.calibration.novelty import Novelty
 from maxdisc.classifier import MaxDiscClassifier
+from maxdisc.conditional.model import SOLVERS
 from maxdisc.decisions.joint import Joint, JointDecision
 from maxdisc.decisions.joint_average import AveragedDecision, AveragedEvidence, LinearForm
 from maxdisc.decisions.linear import LinearDecision
@@ -65,6 +66,7 @@ _OPTIONAL = {
     "classifier": {"unlabelled"},
     "weighed": {"novelty", "unlabelled"},
     "mixed": {"novelty", "unlabelled"},
+    "discriminative": {"dual"},
 }
 #: The first format that has a kind of model, where that is not 1.
 _SINCE = {"joint": 2, "weighed": 2, "averaged": 2, "discriminative": 2, "scaler": 2, "mixed": 3}
@@ -105,8 +107,7 @@ def oldest_format(node: Any, tensors: Iterable[str]) -> int:
     if any(name.rpartition(".")[2] in _THIRD for name in tensors):
         return 3
     kinds = max(
-        max(1 + _needs_2(step), 3 * _knows_unlabelled(step), _SINCE.get(step.kind, 1))
-        for step in steps_of(node)
+        max(1 + _needs_2(step), 3 * _needs_3(step), _SINCE.get(step.kind, 1)) for step in steps_of(node)
     )
     return max(kinds, format_of(node))
 
@@ -122,9 +123,10 @@ def _needs_2(step: Step) -> bool:
     return new or joint or weighed or bool(step.parameters.get("redundancy", 0))
 
 
-def _knows_unlabelled(step: Step) -> bool:
-    """Return whether a classifier learnt from rows without labels, or would."""
-    return "unlabelled" in step.fitted or step.parameters.get("unlabelled") is not None
+def _needs_3(step: Step) -> bool:
+    """Return whether a model was solved in the dual, learnt from rows without labels, or would."""
+    has_new = not step.fitted.keys().isdisjoint({"dual", "unlabelled"})
+    return has_new or step.parameters.get("unlabelled") is not None
 
 
 def _step(name: str | None, prefix: str, node: Any) -> Step:
@@ -151,6 +153,15 @@ def require_figures(node: Any) -> None:
     require_keys(node, {"log_loss", "accuracy", "n_rows", "ridge"})
     if any(type(value) is not float for value in node.values()):
         raise ModelFileError(f"its evidence is {short(node)}, which is none.")
+
+
+def _dual_of(node: Any) -> tuple[int, float]:
+    """Return the sweeps and the gap of a model that was solved in the dual."""
+    require_keys(node, {"n_iter", "gap"})
+    n_iter, gap = node["n_iter"], node["gap"]
+    if type(n_iter) is not int or type(gap) is not float or not (n_iter >= 0 and 0 <= gap < np.inf):
+        raise ModelFileError(f"its dual solver ended as {short(node)}.")
+    return n_iter, gap
 
 
 def rebuilt(node: Any, tensors: Mapping[str, Array], functions: Mapping[str, Any], file_format: int) -> Any:
@@ -436,7 +447,12 @@ class Shelf:
             raise ModelFileError("it has fewer than two classes, no features, or no value of its objective.")
         self._name_features(model)
         model.n_features_in_ = self.lengths["D"]
-        model.classes_, model.converged_, model.n_iter_ = classes, converged, self.lengths["I"] - 1
+        model.classes_, model.converged_ = classes, converged
+        # The dual is told apart by what it says of itself; L-BFGS is what else "auto" stands for.
+        model.solver_ = model.solver if model.solver in SOLVERS else "lbfgs"
+        model.n_iter_, model.gap_ = self.lengths["I"] - 1, np.nan
+        if "dual" in fitted:
+            model.solver_, (model.n_iter_, model.gap_) = "dual", _dual_of(fitted["dual"])
         for key, array in learnt.items():
             setattr(model, key, array)
         return model

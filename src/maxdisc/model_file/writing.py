@@ -178,7 +178,10 @@ class Describer:
         labels = self._put_labels_and_names(model)
         for field in FIELDS[DiscriminativeMaxEnt]:
             self._put(field.rstrip("_"), getattr(model, field))
-        return {"labels": labels, "converged": bool(model.converged_)}
+        fitted: Node = {"labels": labels, "converged": bool(model.converged_)}
+        if model.solver_ == "dual":
+            fitted["dual"] = {"n_iter": int(model.n_iter_), "gap": float(model.gap_)}
+        return fitted
 
     def _put_labels_and_names(self, model: MaxDiscClassifier | DiscriminativeMaxEnt) -> str:
         """Keep the classes, and the names of features if there are any; the numpy type of the classes."""

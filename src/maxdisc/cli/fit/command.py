@@ -573,7 +573,7 @@ def _facts(model: Any, roles: Roles, rows: Described, output: Path, seconds: flo
             "steps": classifier.n_iter_,
         }
     if path is not None:
-        at = path.best_position(classifier.rule)
+        at = path.best_position(cast(Any, classifier.rule))
         if isinstance(weighed, Weighed):
             at = int(path.sizes.searchsorted(classifier.n_selected_))
         facts["held_out_accuracy"] = float(path.mean_accuracy[at] if weighed is None else weighed.accuracy)
