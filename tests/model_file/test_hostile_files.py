@@ -112,7 +112,8 @@ def probabilities(model):
     if not hasattr(model, "predict_proba"):
         model.transform(["die Katze the dogs"])
         return None
-    if not isinstance(model, MaxDiscClassifier | DiscriminativeMaxEnt):
+    of_rows = isinstance(model, MaxDiscClassifier | DiscriminativeMaxEnt)
+    if not of_rows or hasattr(model, "vectorizer_"):
         return model.predict_proba(["die Katze the dogs", ""])
     X = np.vstack([np.full(model.n_features_in_, v) for v in (0.25, 1.0, 1e6)])
     if isinstance(model, MaxDiscClassifier):
