@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from maxdisc.decisions.explanation import Explanation
 from maxdisc.decisions.joint import Joint
@@ -34,6 +34,7 @@ from maxdisc.fitting.data import (
     require_some_labels,
     unlabelled_rows,
 )
+from maxdisc.fitting.documents import feature_names, vectorize
 from maxdisc.fitting.fitted_model import Decision, FittedModel
 from maxdisc.fitting.learning import Data, added, chosen_anew, learn
 from maxdisc.fitting.ranking_table import permuted, ranking_table, told_significance
@@ -133,6 +134,10 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     missing : {"ignore", "informative"}, default="ignore"
         A missing cell is no evidence; or that it is missing is evidence as well, for columns that lack some
         cells in the training rows.
+    vectorizer : object or None, default=None
+        How the words of documents are counted: a :class:`maxdisc.TermFrequencyVectorizer`, or a vectorizer
+        of scikit-learn. None counts words as ``TermFrequencyVectorizer(scale="log")``. A clone is fitted;
+        for X that is not documents the parameter does not matter.
 
     Attributes
     ----------
@@ -177,6 +182,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     evidence_ : Evidence, AveragedEvidence or None
         The weights of bands, the biases and the corrections of features, or which joint models were averaged;
         and how good that was on held-out rows. None where evidence is raw.
+    vectorizer_ : object
+        The fitted vectorizer, whose terms are the D features; only a model of documents has one.
 
     Examples
     --------
@@ -195,6 +202,13 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     >>> model = MaxDiscClassifier().fit(data.data, few)
     >>> model.score(data.data, data.target) > 0.9
     True
+
+    X may be documents, whose words are then counted:
+
+    >>> documents = ["the striker scored", "the keeper saved", "the bank lends", "the bank saved money"]
+    >>> model = MaxDiscClassifier(cv=2).fit(documents, ["sport", "sport", "money", "money"])
+    >>> print(model.predict(["a bank lends money"]))
+    ['money']
     """
 
     _learnt: FittedModel
@@ -217,6 +231,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         verbose: int = 0,
         categorical_features: Any = None,
         missing: str = "ignore",
+        vectorizer: Any = None,
     ) -> None:
         self.family = family
         self.divergence = divergence
@@ -234,6 +249,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         self.verbose = verbose
         self.categorical_features = categorical_features
         self.missing = missing
+        self.vectorizer = vectorizer
 
     # ------------------------------------------------------------------ fitting
 
@@ -242,8 +258,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like, frame or sparse matrix of shape (N, D)
-            Rows; NaN in dense input is a missing cell.
+        X : array-like, frame or sparse matrix of shape (N, D), or N documents
+            Rows; NaN in dense input is a missing cell. Documents are a list, an array or a column (pandas,
+            polars, Arrow) of str; ``vectorizer`` counts their words.
         y : array-like of shape (N,)
             Labels: strings, integers or booleans; None, NaN or ``unlabelled`` for a row that has none.
         sample_weight : array-like of shape (N,), optional
@@ -258,6 +275,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         """
         with self._all_or_nothing():
             settings = self._asked()
+            X = vectorize(self, X, y, reset=True)
             y, missing = sorted_out(y, settings.unlabelled)
             if missing is not None:
                 require_some_labels(settings, missing)
@@ -297,7 +315,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             raise ValueError(f"rows have {rows.n_classes} classes, but classes names {len(labels)}.")
         plans = settings.hash_folds()
         with self._all_or_nothing():
-            self.__dict__.pop("feature_names_in_", None)
+            for name in ("feature_names_in_", "vectorizer_"):
+                self.__dict__.pop(name, None)
             return self._take(learn(settings, Data(rows, plans, labels, schema)))
 
     @available_if(_has_sums_that_add)  # type: ignore[untyped-decorator]  # scikit-learn has no types
@@ -314,9 +333,12 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         takes evidence as it is, unless the parameters say otherwise or :meth:`choose_n_features` is called.
         One that begins with ``fit`` goes on with what ``fit`` chose and how it weighed the evidence.
 
+        The vocabulary of documents is that of the first batch, or of ``fit``: terms that only later batches
+        have are passed over. Give a vectorizer with a ``vocabulary`` where the terms are known beforehand.
+
         Parameters
         ----------
-        X : array-like, frame or sparse matrix of shape (N, D)
+        X : array-like, frame or sparse matrix of shape (N, D), or N documents
             Rows.
         y : array-like of shape (N,)
             Labels; new ones may appear in any batch.
@@ -333,6 +355,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         with self._all_or_nothing():
             settings, before = self._asked(), getattr(self, "_learnt", None)
             settings.require_single_features("partial_fit", before and before.joint)
+            X = vectorize(self, X, y, reset=before is None)
             if before is None:
                 columns = settings.reads_columns(X)
             else:
@@ -474,11 +497,42 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         tags.input_tags.positive_only = support is not None and support.low >= 0
         return tags
 
+    # ------------------------------------------------------------------ selected features
+
+    def transform(self, X: Any) -> Matrix:
+        """Reduce rows, or the word counts of documents, to the selected features.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (N, D), or N documents
+            Rows.
+
+        Returns
+        -------
+        ndarray or sparse matrix of shape (N, K)
+            The selected features, in the order of the columns of X.
+        """
+        check_is_fitted(self)
+        return super().transform(vectorize(self, X))
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
+        """Return the names of the selected features, shape (K,); of a model of documents, their terms.
+
+        Parameters
+        ----------
+        input_features : array-like of shape (D,), optional
+            Names of all features, where the model has seen none.
+        """
+        if input_features is None and hasattr(self, "vectorizer_"):
+            input_features = feature_names(self)
+        return super().get_feature_names_out(input_features)
+
     # ------------------------------------------------------------------ rows
 
     def _rows(self, X: Any) -> Matrix:
         """Rows to be predicted, checked: what methods that take rows as they are want."""
         check_is_fitted(self)
+        X = vectorize(self, X)
         schema = self._learnt.schema
         wanted = None if schema is None else self._learnt.decision.columns
         rows = unlabelled_rows(self, X, schema, wanted)
@@ -491,6 +545,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
 
     def _known(self, X: Any, y: Any, sample_weight: Any) -> Labelled:
         """Further rows, all of whose labels were seen before."""
+        X = vectorize(self, X)
         given = labelled(self, X, y, sample_weight, self._schema is not None, reset=False)
         self._learnt.require_seen(given.labels)
         return given
@@ -502,7 +557,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like, frame or sparse matrix of shape (N, D)
+        X : array-like, frame or sparse matrix of shape (N, D), or N documents
             Rows.
 
         Returns
@@ -548,7 +603,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like, frame or sparse matrix of shape (N, D)
+        X : array-like, frame or sparse matrix of shape (N, D), or N documents
             Rows.
 
         Returns
@@ -571,7 +626,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like, frame or sparse matrix of shape (N, D)
+        X : array-like, frame or sparse matrix of shape (N, D), or N documents
             Rows.
 
         Returns
@@ -599,7 +654,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like, frame or sparse matrix of shape (N, D)
+        X : array-like, frame or sparse matrix of shape (N, D), or N documents
             Rows.
 
         Returns
@@ -608,7 +663,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             Exact: prior and contributions sum to ``predict_joint_log_proba(X)``.
         """
         X = self._rows(X)
-        names = _check_feature_names_in(self)[self.decision_.columns]
+        names = feature_names(self)[self.decision_.columns]
         with limited_threads(given_jobs(self.n_jobs)):
             return Explanation.of(self.decision_, X, names, self.classes_)
 
@@ -654,7 +709,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if self._schema is None:
             return np.zeros(self.n_features_in_, dtype=np.intp)
-        return self._schema.unseen(self._cells(X))
+        return self._schema.unseen(self._cells(vectorize(self, X)))
 
     def ranking_table(
         self,
@@ -706,7 +761,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             raise ValueError("rows without labels cannot be dealt others: give y too.")
         else:
             found = self._permuted(X, y, sample_weight, n_permutations)
-        return ranking_table(learnt, moments, found, _check_feature_names_in(self), n)
+        return ranking_table(learnt, moments, found, feature_names(self), n)
 
     def _permuted(
         self, X: Any, y: Any, sample_weight: npt.ArrayLike | None, n_permutations: int | None

@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from maxdisc.classifier import MaxDiscClassifier
+from maxdisc.fitting.documents import find_documents
 from maxdisc.numerics.matrices import Floats, Matrix, canonical, is_sparse
 from maxdisc.rows.frames import WORD, cells_of, is_frame
 from maxdisc.rows.validation import require_labels
@@ -144,10 +145,10 @@ class MaxDiscSearchCV(TransformerMixin, ClassifierMixin, BaseEstimator):
         """
         require_labels(y)
         words: TermFrequencyVectorizer | None = None
-        if _is_text(X):
+        if (documents := find_documents(X)) is not None:
             words = TermFrequencyVectorizer() if self.vectorizer is None else clone(self.vectorizer)
             words.set_params(scale=None)
-            X = words.fit_transform(X)
+            X = words.fit_transform(documents)
         X = canonical(X)
         listed = self._listed(X, words is not None)
         splits = _same_for_all(self.cv, X, y, groups)
@@ -210,6 +211,11 @@ class MaxDiscSearchCV(TransformerMixin, ClassifierMixin, BaseEstimator):
             raise ValueError("candidates are empty: name at least one model.")
         known = {*MaxDiscClassifier().get_params(deep=False), "scale"}
         for candidate in listed:
+            if "vectorizer" in candidate:
+                raise ValueError(
+                    "candidates share one vectorizer: give it to MaxDiscSearchCV(vectorizer=...), not to a "
+                    "candidate."
+                )
             unknown = sorted(candidate.keys() - known)
             if unknown:
                 raise ValueError(f"a candidate has a parameter that MaxDiscClassifier lacks: {unknown[0]!r}.")
@@ -286,19 +292,6 @@ def _told(candidate: dict[str, Any], evidence: str | None = None) -> dict[str, s
     """A candidate as text, with another kind of evidence if one is given: arrays cannot be compared."""
     told = {"evidence": MaxDiscClassifier().evidence, **candidate}
     return {name: repr(value) for name, value in {**told, "evidence": evidence or told["evidence"]}.items()}
-
-
-def _is_text(X: Any) -> bool:
-    """Whether these are documents rather than rows of numbers."""
-    if (
-        is_sparse(X)
-        or is_frame(X)
-        or getattr(X, "ndim", 1) != 1
-        or isinstance(X, str)
-        or not hasattr(X, "__len__")
-    ):
-        return False
-    return len(X) > 0 and all(isinstance(document, str | bytes) for document in list(X[:1]))
 
 
 def _same_for_all(cv: Any, X: Any, y: Any, groups: Any) -> Any:

@@ -590,6 +590,18 @@ def test_documents_with_all_that_is_usual(documents):
     check_same(search, to_onnx(search), test)
 
 
+def test_a_classifier_of_documents_has_the_graph_of_its_pipeline(documents):
+    texts, labels, test = documents
+    model = MaxDiscClassifier(cv=3, vectorizer=TermFrequencyVectorizer(min_df=2)).fit(texts, labels)
+    pipeline = make_pipeline(TermFrequencyVectorizer(min_df=2), MaxDiscClassifier(cv=3)).fit(texts, labels)
+    graph = to_onnx(model)
+    check_same(model, graph, test)
+    assert graph.SerializeToString() == to_onnx(pipeline).SerializeToString()
+    assert graph.SerializeToString() == to_onnx(make_pipeline(model), texts).SerializeToString()
+    with pytest.raises(ValueError, match="this model takes documents: export it with maxdisc"):
+        skl2onnx.to_onnx(model, initial_types=[("X", StringTensorType([None, 1]))])
+
+
 def test_letters_digits_and_case_are_those_of_python():
     """Of every character that is assigned: is it part of a word, and what is its lower case?"""
     kinds = ("Cn", "Cs", "Co", "Cc")

@@ -1,4 +1,4 @@
-"""The pages on weighed evidence, few labels and searching, run as written."""
+"""The pages on weighed evidence, few labels, searching and documents, run as written."""
 
 from __future__ import annotations
 
@@ -49,3 +49,14 @@ def test_the_search_how_to_says_what_it_prints(capsys, tmp_path, monkeypatch):
     assert printed.splitlines()[-2:][1] == shown.splitlines()[-1]
     assert (names["model"].predict(names["X"]) == names["search"].predict(names["X"])).all()
     exec(own, names)
+
+
+def test_the_documents_how_to_says_what_it_prints(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = "docs/how-to/documents.md"
+    (example, own), (shown,) = (blocks(page, language) for language in ("python", "text"))
+    names: dict = {}
+    exec(example, names)
+    assert capsys.readouterr().out == shown
+    exec(own, names)
+    assert set(names["search"].best_params_) == {"vectorizer__min_df"}

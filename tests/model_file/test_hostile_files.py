@@ -112,7 +112,8 @@ def probabilities(model):
     if not hasattr(model, "predict_proba"):
         model.transform(["die Katze the dogs"])
         return None
-    if not isinstance(model, MaxDiscClassifier | DiscriminativeMaxEnt):
+    of_rows = isinstance(model, MaxDiscClassifier | DiscriminativeMaxEnt)
+    if not of_rows or hasattr(model, "vectorizer_"):
         return model.predict_proba(["die Katze the dogs", ""])
     X = np.vstack([np.full(model.n_features_in_, v) for v in (0.25, 1.0, 1e6)])
     if isinstance(model, MaxDiscClassifier):
@@ -254,8 +255,8 @@ HEADERS = {
     "long number": (lambda: without_metadata(DOCUMENT.replace("1", "9" * 5000, 1)), "is not JSON"),
     "UTF-16": (lambda: signed_header(json.dumps(header_and_data()[0]).encode("utf-16"), b""), "is not JSON"),
     "newer": (
-        lambda: without_metadata('{"format": 4, "what": "ever"}'),
-        "written by a newer maxdisc (format 4); this one reads up to 3: pip install -U maxdisc",
+        lambda: without_metadata('{"format": 5, "what": "ever"}'),
+        "written by a newer maxdisc (format 5); this one reads up to 4: pip install -U maxdisc",
     ),
     "no format": (lambda: without_metadata("{}"), "which format"),
     "format of text": (lambda: without_metadata('{"format": "1"}'), "which format"),

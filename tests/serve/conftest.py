@@ -64,6 +64,8 @@ def models(tmp_path_factory):
         MaxDiscClassifier(n_features="all", evidence="raw"),
     )
     save(grams.fit(texts, labels), folder / "grams.maxdisc")
+    one = MaxDiscClassifier(n_features="all", random_state=0, vectorizer=TermFrequencyVectorizer())
+    save(one.fit(texts, labels), folder / "one.maxdisc", about={"text": "body", "label": "topic"})
     save(table_model(), folder / "table.maxdisc", about={"label": "state"})
     rng = np.random.default_rng(1)
     import scipy.sparse as sp

@@ -91,6 +91,22 @@ def test_texts_are_predicted_as_by_the_model(client, models):
     assert [one["label"] for one in said["predictions"]] == model.predict(TEXTS).tolist()
 
 
+def test_a_classifier_of_documents_answers_as_its_pipeline(models):
+    answers = {}
+    for name in ("text", "one"):
+        service = Service({"model": models / f"{name}.maxdisc"}, Limits(), reload_seconds=0)
+        with TestClient(create_app(service)) as client:
+            wait_until_ready(client)
+            model = client.get("/model").json()
+            answers[name] = (
+                client.post("/predict", json={"texts": TEXTS, "top": 0}).json(),
+                client.post("/explain", json={"text": TEXTS[0]}).json(),
+                client.get("/ranking").json(),
+                {key: model[key] for key in ("kind", "classes", "text_column")},
+            )
+    assert answers["one"] == answers["text"]
+
+
 def test_rows_are_predicted_as_by_the_model(client, models):
     model = load(models / "table.maxdisc")
     said = client.post("/predict?model=table", json={"rows": ROWS, "top": 0}).json()["predictions"]

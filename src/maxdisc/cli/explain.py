@@ -216,7 +216,8 @@ def _highlighted(model: LoadedModel, document: str, evidence: LogOdds) -> Text:
 
     from rich.text import Text
 
-    vectorizer = model.estimator[0]
+    assert model.fitted.before is not None  # a model of documents
+    vectorizer = model.fitted.before[0]
     pattern, lower = re.compile(vectorizer.token_pattern), vectorizer.lowercase
     loud = dict(zip(evidence.features, evidence.odds, strict=True))
     lines = [_coloured(line, pattern, lower, loud) for line in document.splitlines() if line.strip()]

@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from maxdisc.classifier import MaxDiscClassifier
 from maxdisc.densities.class_densities import ClassDensities, density_blocks
 from maxdisc.families.blocks import AnyFamily, Block, Columns, MixedMoments
+from maxdisc.fitting.documents import as_pipeline
 from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, blocks, is_sparse
 from maxdisc.rows.frames import BOOLEAN, WORD
 from maxdisc.rows.schema import Schema
@@ -44,9 +45,9 @@ class ModelView:
         """Take a model apart; ``names`` replace those it knows."""
         if isinstance(model, ModelView):
             return model
-        before, classifier = None, model
-        if isinstance(model, Pipeline):
-            before, classifier = (model[:-1] if len(model) > 1 else None), model[-1]
+        before, classifier = None, as_pipeline(model)
+        if isinstance(classifier, Pipeline):
+            before, classifier = (classifier[:-1] if len(classifier) > 1 else None), classifier[-1]
         if not isinstance(classifier, MaxDiscClassifier):
             raise ValueError(
                 f"a MaxDiscClassifier, or a pipeline that ends in one, is needed, got {type(model).__name__}"

@@ -21,7 +21,7 @@ import safetensors.numpy
 from maxdisc.numerics.threads import in_threads
 
 #: The newest format that this version reads; a file is written in the oldest that can hold it.
-FORMAT = 3
+FORMAT = 4
 #: The header's entry that holds the document, and the tensor that holds the checksum.
 DOCUMENT, CHECKSUM = "maxdisc", "checksum"
 PIECE = 2**20

@@ -46,7 +46,8 @@ def save(
     Parameters
     ----------
     model : MaxDiscClassifier, DiscriminativeMaxEnt, TermFrequencyVectorizer, CountScaler or Pipeline
-        What to save; a pipeline may have steps of these kinds. Of a :class:`maxdisc.MaxDiscSearchCV` its
+        What to save; a pipeline may have steps of these kinds. A classifier of documents is saved with its
+        vectorizer, which must be a TermFrequencyVectorizer. Of a :class:`maxdisc.MaxDiscSearchCV` its
         ``best_estimator_`` is saved, and that is what comes back. Parameters that only another ``fit`` would
         need and that no file can hold are replaced: a splitter or list of splits as ``cv`` by its number of
         folds, or 5; a generator as ``random_state`` by None. Of a pipeline, steps and ``verbose`` are kept.
@@ -218,9 +219,10 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     -------
     dict
         ``format``, ``maxdisc`` (the version that wrote it), ``about``, ``kind`` ("classifier", "weighed",
-        "joint", "averaged", "mixed", "vectorizer", "scaler", "discriminative" or "pipeline"), ``bytes``,
-        ``tensors`` (dtype, shape and bytes by name) and ``steps``: one dict for each step of a pipeline, or
-        just one, with ``name`` (None outside a pipeline), ``kind``, ``parameters`` (as stored) and, for a
+        "joint", "averaged", "mixed", "vectorizer", "scaler", "discriminative", "pipeline" or "documents", for
+        a classifier of documents), ``bytes``, ``tensors`` (dtype, shape and bytes by name) and ``steps``: one
+        dict for each step of a pipeline, two for a classifier of documents, or just one, with ``name`` (None
+        outside a pipeline), ``kind``, ``parameters`` (as stored) and, for a
         classifier, ``classes``, ``n_features``, ``n_selected``, ``moments`` (whether ``partial_fit`` can go
         on) and, if its evidence is weighed, ``evidence``: ``log_loss``, ``accuracy``, ``n_rows`` and
         ``ridge``, the ``edges`` and ``weights`` of its bands, and how many features are ``corrected``.

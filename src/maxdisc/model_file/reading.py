@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from maxdisc.calibration.evidence import Evidence
@@ -76,6 +77,10 @@ _THIRD = {"familiarity", "squared", "squares", "stability"}
 _MOST_FEATURES = 2**31
 
 
+#: The kinds of models with steps, and what they say beside the steps: true or false.
+_FLAGS = {"pipeline": "verbose", "documents": "default"}
+
+
 class Step(NamedTuple):
     """One estimator of the document: its name in a pipeline, what its tensors begin with, and the rest."""
 
@@ -88,12 +93,14 @@ class Step(NamedTuple):
 
 def steps_of(node: Any) -> list[Step]:
     """Return the estimators of a document; raise :class:`ModelFileError` if it is malformed."""
-    if not isinstance(node, dict) or node.get("kind") != "pipeline":
+    kind = node.get("kind") if isinstance(node, dict) else None
+    flag = _FLAGS.get(kind) if isinstance(kind, str) else None
+    if flag is None:
         return [_step(None, "", node)]
-    require_keys(node, {"kind", "verbose", "steps"})
+    require_keys(node, {"kind", flag, "steps"})
     listed = node["steps"]
     pairs = isinstance(listed, list) and all(isinstance(step, list) and len(step) == 2 for step in listed)
-    if not pairs or not listed or not isinstance(node["verbose"], bool):
+    if not pairs or not listed or not isinstance(node[flag], bool):
         raise ModelFileError("its pipeline is not described as pipelines are.")
     names = [name for name, _ in listed]
     proper = all(isinstance(name, str) and "__" not in name for name in names)
@@ -104,6 +111,8 @@ def steps_of(node: Any) -> list[Step]:
 
 def oldest_format(node: Any, tensors: Iterable[str]) -> int:
     """Return the first format that can hold the model of a document and tensors of these names."""
+    if isinstance(node, dict) and node.get("kind") == "documents":
+        return 4
     if any(name.rpartition(".")[2] in _THIRD for name in tensors):
         return 3
     kinds = max(
@@ -179,7 +188,18 @@ def rebuilt(node: Any, tensors: Mapping[str, Array], functions: Mapping[str, Any
     for before, after in pairwise(models):
         if isinstance(after, TermFrequencyVectorizer) or after.n_features_in_ != _width(before):
             raise ModelFileError("the steps of its pipeline do not fit each other.")
+    if node["kind"] == "documents":
+        return _of_documents(models, node["default"])
     return Pipeline(list(zip([step.name for step in steps], models, strict=True)), verbose=node["verbose"])
+
+
+def _of_documents(models: list[Any], default: bool) -> MaxDiscClassifier:
+    """Return a vectorizer and a classifier of its counts as one classifier of documents."""
+    if [type(model) for model in models] != [TermFrequencyVectorizer, MaxDiscClassifier]:
+        raise ModelFileError("it has no vectorizer or no classifier, of which a model of documents is made.")
+    vectorizer, classifier = models
+    classifier.vectorizer_ = vectorizer
+    return cast(MaxDiscClassifier, classifier.set_params(vectorizer=None if default else clone(vectorizer)))
 
 
 def soft_of(fitted: Node) -> tuple[int, float]:

@@ -19,6 +19,7 @@ from maxdisc.decisions.mixed import MixedDecision
 from maxdisc.discriminative import DiscriminativeMaxEnt
 from maxdisc.divergences.class_divergences import FeatureRanking
 from maxdisc.families.blocks import MixedMoments
+from maxdisc.fitting.documents import as_pipeline
 from maxdisc.model_file.container import ModelFileError
 from maxdisc.model_file.fields import BESIDE, FIELDS, Array, Node
 from maxdisc.model_file.mixed_columns import put_blocks, put_schema
@@ -39,17 +40,20 @@ class Describer:
     prefix: str = ""
 
     def model(self, model: Any) -> Node:
-        """Return a pipeline, or one estimator; of a search, its best."""
+        """Return a pipeline, a classifier of documents, or one estimator; of a search, its best."""
         if type(model) is MaxDiscSearchCV:
             check_is_fitted(model, "best_estimator_")
             model = model.best_estimator_
-        if type(model) is not Pipeline:
+        pipeline = as_pipeline(model)
+        if type(pipeline) is not Pipeline:
             return self.step(model)
         steps = [
             [name, replace(self, prefix=f"{position}.").step(step)]
-            for position, (name, step) in enumerate(model.steps)
+            for position, (name, step) in enumerate(pipeline.steps)
         ]
-        return {"kind": "pipeline", "verbose": bool(model.verbose), "steps": steps}
+        if isinstance(model, MaxDiscClassifier):
+            return {"kind": "documents", "default": model.vectorizer is None, "steps": steps}
+        return {"kind": "pipeline", "verbose": bool(pipeline.verbose), "steps": steps}
 
     def step(self, model: Any) -> Node:
         """Return one estimator: its parameters and what it learnt."""
@@ -213,7 +217,8 @@ def _figures(evidence: Evidence) -> Node:
 
 def _lasting(parameters: dict[str, Any]) -> dict[str, Any]:
     """Parameters, with stand-ins for what only another fit would need and no file can hold."""
-    lasting = dict(parameters)
+    # The file has the fitted vectorizer of a model of documents; other models have no use for theirs.
+    lasting = {name: value for name, value in parameters.items() if name != "vectorizer"}
     if not isinstance(parameters.get("cv", 5), str | numbers.Integral):
         n_splits = getattr(parameters["cv"], "n_splits", None)
         lasting["cv"] = max(2, int(n_splits)) if isinstance(n_splits, numbers.Integral) else 5

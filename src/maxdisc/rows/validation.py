@@ -187,7 +187,8 @@ def require_numbers(X: Any) -> None:
                     "with scikit-learn's CountVectorizer; categories are for fit with family='auto'."
                 )
     raise ValueError(
-        "X holds text: turn documents into word counts first, with scikit-learn's CountVectorizer."
+        "X holds text: MaxDiscClassifier takes documents as a list or a column of str; of a table, count "
+        "words first, with scikit-learn's CountVectorizer."
     )
 
 

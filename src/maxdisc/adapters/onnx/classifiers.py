@@ -32,6 +32,8 @@ OPTIONS = {
 
 def classifier_shapes(operator: Any) -> None:
     """The types of labels (n,) and probabilities (n, C)."""
+    if hasattr(operator.raw_operator, "vectorizer_"):
+        raise ValueError("this model takes documents: export it with maxdisc.adapters.onnx.to_onnx.")
     classes = _answers(operator)
     n_rows = operator.inputs[0].get_first_dimension()
     kind = StringTensorType if classes.dtype.kind == "O" else Int64TensorType

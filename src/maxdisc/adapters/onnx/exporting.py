@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from maxdisc.adapters.onnx.counts import LOCALE
 from maxdisc.classifier import MaxDiscClassifier
 from maxdisc.discriminative import DiscriminativeMaxEnt
+from maxdisc.fitting.documents import as_pipeline
 from maxdisc.rows.frames import WORD, cells_of, column_names, is_frame
 from maxdisc.search import MaxDiscSearchCV
 from maxdisc.words.vectorizer import TermFrequencyVectorizer
@@ -85,6 +86,7 @@ def to_onnx(
     check_is_fitted(model)
     if isinstance(model, MaxDiscSearchCV):
         model = model.best_estimator_
+    model = as_pipeline(model)
     _require_classifier_last(model)
     types = _types_by_model(model, np.dtype(dtype)) if X is None else _types_by_rows(X)
     made = skl2onnx.convert_sklearn(

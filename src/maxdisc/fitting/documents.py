@@ -1,0 +1,112 @@
+"""Documents as X: the counts of their words are the rows of a classifier."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import _check_feature_names_in
+
+from maxdisc.words.vectorizer import TermFrequencyVectorizer
+
+
+def default_vectorizer() -> TermFrequencyVectorizer:
+    """Return the vectorizer of a classifier that was given none."""
+    return TermFrequencyVectorizer(scale="log", min_df=1)
+
+
+def vectorize(estimator: Any, X: Any, y: Any = None, *, reset: bool = False) -> Any:
+    """Return the rows of X: counts of words if it holds documents, else X itself.
+
+    If ``reset``, the estimator gets a new ``vectorizer_``, or loses it if X holds rows.
+    """
+    if reset:
+        estimator.__dict__.pop("vectorizer_", None)
+    vectorizer = getattr(estimator, "vectorizer_", None)
+    documents = find_documents(X, expected=vectorizer is not None)
+    if documents is None and vectorizer is not None:
+        raise ValueError(
+            "X holds rows, but this model was fitted on documents: give a list, an array or a column of str."
+        )
+    if documents is None:
+        return X
+    if vectorizer is not None:
+        return vectorizer.transform(documents)
+    if not reset:
+        raise ValueError("X holds documents, but this model was fitted on rows: fit it on documents.")
+    estimator.vectorizer_ = _unfitted(estimator.vectorizer)
+    return estimator.vectorizer_.fit_transform(documents, y)
+
+
+def find_documents(X: Any, expected: bool = False) -> list[Any] | None:
+    """Return X as a list if it is one-dimensional and holds text, or text is ``expected``; else None."""
+    if isinstance(X, str | bytes):
+        raise ValueError("X is a single string: give a list of documents, such as [text].")
+    values = _one_dimensional(X)
+    if values is None:
+        return None
+    are_text = [isinstance(value, str | bytes) for value in values]
+    if all(are_text):
+        return values if values or expected else None
+    if not any(are_text) and (not expected or any(hasattr(value, "__len__") for value in values)):
+        return None
+    row = are_text.index(False)
+    raise ValueError(f"row {row} of X is {values[row]!r:.60}, not text: replace it by '', or drop the row.")
+
+
+def _one_dimensional(X: Any) -> list[Any] | None:
+    """Return the values of a list, a one-dimensional array or a column of a frame; else None."""
+    if isinstance(X, list | tuple):
+        return list(X)
+    # A column of Arrow has no shape, a table of Arrow has one.
+    if len(getattr(X, "shape", (0,))) != 1:
+        return None
+    methods = (getattr(X, name, None) for name in ("to_pylist", "to_list", "tolist"))
+    method = next((found for found in methods if found is not None), None)
+    return None if method is None else method()
+
+
+def _unfitted(vectorizer: Any) -> Any:
+    """Return a copy of the parameter ``vectorizer``, or the default; raise ``ValueError`` if it is none."""
+    if vectorizer is None:
+        return default_vectorizer()
+    has_methods = hasattr(vectorizer, "fit_transform") and hasattr(vectorizer, "transform")
+    if isinstance(vectorizer, type) or not has_methods:
+        raise ValueError(
+            "vectorizer must be None or have fit_transform and transform, such as "
+            f"TermFrequencyVectorizer(), got {vectorizer!r:.60}."
+        )
+    return clone(vectorizer)
+
+
+def feature_names(estimator: Any) -> npt.NDArray[Any]:
+    """Return the names of all features of a fitted classifier: terms, names of columns, or x0, x1, ..."""
+    if hasattr(estimator, "vectorizer_"):
+        try:
+            return np.asarray(estimator.vectorizer_.get_feature_names_out(), dtype=object)
+        except (AttributeError, ValueError):
+            pass  # a vectorizer that hashes words does not know them
+    return np.asarray(_check_feature_names_in(estimator))
+
+
+def as_pipeline(model: Any) -> Any:
+    """Return a classifier of documents as a pipeline of its vectorizer and a classifier of counts.
+
+    A pipeline that ends in one becomes a longer pipeline; any other model is returned as it is.
+    """
+    if isinstance(model, Pipeline) and len(model):
+        last = as_pipeline(model.steps[-1][1])
+        return (
+            model
+            if last is model.steps[-1][1]
+            else Pipeline([*model.steps[:-1], *last.steps], verbose=model.verbose)
+        )
+    if not (hasattr(model, "vectorizer_") and hasattr(model, "_learnt")):
+        return model
+    classifier = copy.copy(model).set_params(vectorizer=None)
+    del classifier.vectorizer_
+    return Pipeline([("vectorizer", model.vectorizer_), ("classifier", classifier)])
