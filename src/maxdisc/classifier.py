@@ -206,7 +206,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     X may be documents, whose words are then counted:
 
     >>> documents = ["the striker scored", "the keeper saved", "the bank lends", "the bank saved money"]
-    >>> model = MaxDiscClassifier(cv=2).fit(documents, ["sport", "sport", "money", "money"])
+    >>> model = MaxDiscClassifier(evidence="raw", cv=2).fit(documents, ["sport", "sport", "money", "money"])
     >>> print(model.predict(["a bank lends money"]))
     ['money']
     """

@@ -85,6 +85,12 @@ def test_a_pipeline_around_it_comes_back_as_a_longer_one(tmp_path):
     np.testing.assert_array_equal(again.predict_proba(NEW), model.predict_proba(NEW))
 
 
+def test_one_that_selects_words_for_another_is_refused(tmp_path):
+    selecting = make_pipeline(MaxDiscClassifier(n_features=9), MaxDiscClassifier()).fit(TEXTS, Y)
+    with pytest.raises(ModelFileError, match="put a TermFrequencyVectorizer before"):
+        save(selecting, tmp_path / "m")
+
+
 def test_other_vectorizers_cannot_be_saved(tmp_path):
     model = MaxDiscClassifier(vectorizer=CountVectorizer()).fit(TEXTS, Y)
     with pytest.raises(ModelFileError, match="a CountVectorizer cannot be saved"):

@@ -57,6 +57,11 @@ class Describer:
 
     def step(self, model: Any) -> Node:
         """Return one estimator: its parameters and what it learnt."""
+        if hasattr(model, "vectorizer_"):
+            raise ModelFileError(
+                "a classifier of documents that selects words for a later step cannot be saved: put a "
+                "TermFrequencyVectorizer before a classifier of its counts."
+            )
         if type(model) is MaxDiscClassifier:
             kind = "classifier" if getattr(model, "joint_", None) is None else "joint"
             weighed = getattr(model, "evidence_", None) is not None
