@@ -26,7 +26,7 @@ from benchmarks.default_data import Codes
 from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer
 
 OURS = "maxdisc"
-SVM_COSTS = [0.3, 1.0, 3.0, 10.0]
+SVM_COSTS = [0.1, 0.5, 2.0, 10.0]
 LOGISTIC_COSTS = [2.0, 10.0, 50.0, 250.0]
 PSEUDO_COUNTS = [0.01, 0.1, 0.3, 1.0]
 TABLE_COSTS = [1e-5, 1e-4, 1e-3, 1e-2, 1e-1]
