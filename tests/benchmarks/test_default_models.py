@@ -212,7 +212,7 @@ def test_methods_are_compared_on_folds_that_both_have(tmp_path):
             Key("tables/a", 0, 1, "svm"): cell(1.0),
         },
     )
-    assert line_of(page, "a") == "| a | 90.00 | 80.00 | linear SVC | +10.00 |"
+    assert line_of(page, "a") == "| a | 90.00 | 80.00 | linear SVM | +10.00 |"
 
 
 def test_rows_without_ours_say_so(tmp_path):
