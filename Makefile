@@ -126,6 +126,10 @@ bench-stream: $(VENV)/.test  ## peak memory and time of a stream fit, 0.5 and 5 
 bench-evidence: $(VENV)/.test  ## calibrated and refined evidence beside raw and a tuned linear SVM: time, accuracy, trust
 	OMP_NUM_THREADS=1 MAXDISC_NUM_THREADS=1 $(BIN)/python benchmarks/evidence.py
 
+# One thread, so that processor time is the work.
+bench-default: $(VENV)/.test  ## the defaults compared with tuned competitors on all corpora and gene sets; writes docs/results/default.md
+	OMP_NUM_THREADS=1 MAXDISC_NUM_THREADS=1 $(BIN)/python -m benchmarks.default_models
+
 bench-few-labels: $(VENV)/.test  ## what rows without labels are worth on 20 Newsgroups, beside self-training, and on small tables
 	$(BIN)/python benchmarks/few_labels.py
 bench-novelty: $(VENV)/.test  ## classes that were left out, told from known ones: p-values beside other ways

@@ -74,7 +74,8 @@ def test_the_results_are_what_the_stored_runs_say(tmp_path):
     command = [sys.executable, "-m", "experiments", "tables", "--out", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     written = {path.name for path in tmp_path.iterdir()}
-    assert written == {path.name for path in (DOCS / "results").iterdir()}
+    # The page of the default has its own record, generator and test: tests/benchmarks/test_default_models.py.
+    assert written | {"default.md"} == {path.name for path in (DOCS / "results").iterdir()}
     for name in sorted(written):
         if name.endswith(".md"):  # pictures differ from one version of matplotlib to the next
             assert (tmp_path / name).read_text(encoding="utf-8") == read(f"results/{name}"), name
