@@ -299,7 +299,7 @@ class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
             weights, bias = weights[1:] - weights[:1], bias[1:] - bias[:1]
         self.classes_, self.coef_, self.intercept_ = classes, weights, bias
         self.solver_, self.n_iter_ = solver, found.n_iter
-        self.converged_, self.gap_ = found.converged, found.gap
+        self.converged_, self.gap_ = bool(found.converged), float(found.gap)
         self.objective_path_ = found.objective_path
         return self
 

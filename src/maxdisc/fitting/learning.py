@@ -75,8 +75,7 @@ def learn(settings: Settings, data: Data) -> FittedModel:
         parts = models.parts[0] if isinstance(models, FoldModels) else [models.total()]
         require_summable(parts, family, data.names)
         require_weight(parts)
-        is_refined = refines(settings, rows, models)
-        choice, evidence = settle(settings, models, is_refined)
+        choice, evidence, is_refined = settle(settings, rows, models)
         moments = models.total()
     else:
         moments = rows.moments(cast(Family, family))[0]
@@ -133,8 +132,8 @@ def chosen_anew(settings: Settings, before: FittedModel, data: Data) -> FittedMo
     family, moments = before.family, cast(AnyMoments, before.moments)
     models = fold_models(settings, data.rows, family, data.plans, before.classes)
     # These rows need not be all that taught the densities: features are corrected only if asked for.
-    is_refined = settings.evidence == "refined" and refines(settings, data.rows, models)
-    choice, evidence = settle(settings, models, is_refined)
+    careful = replace(settings, evidence="calibrated") if settings.evidence == "auto" else settings
+    choice, evidence, is_refined = settle(careful, data.rows, models)
     given = (before.classes, choice, evidence, before.schema, data.names)
     learnt = FittedModel.of(settings, family, moments, *given).soft_as(before)
     return refined(settings, learnt, models, data.rows) if is_refined else learnt
@@ -161,18 +160,23 @@ def fold_models(
     return FoldModels.of(rows, family, divergence, prior, plans, redundancy, most)
 
 
-def settle(settings: Settings, models: Models, keep_all: bool = False) -> tuple[Choice, Evidence | None]:
-    """What is chosen on the folds, and how much the evidence counts; warn if that could not be learnt.
+def settle(settings: Settings, rows: Rows, models: Models) -> tuple[Choice, Evidence | None, bool]:
+    """What is chosen on the folds, how much the evidence counts, and whether it is to be refined.
 
-    Calibrated evidence that will be refined has all features: how many are kept is chosen then.
+    Warns if evidence of the kind that was asked for cannot be learnt. Calibrated evidence that will be
+    refined has all features: how many are kept is chosen then.
     """
-    choice, evidence = settled(settings, models, keep_all)
+    hindrance = obstacle(rows, models) if settings.may_refine else None
+    is_refined = hindrance is None and refines(settings, rows)
+    choice, evidence = settled(settings, models, is_refined)
     if evidence is None and settings.evidence != "raw":
         notice(
             f"evidence={settings.evidence!r} is learnt from held-out rows, at least two of each of two "
             "classes and more than there are bands and classes; these are too few: it is raw."
         )
-    return choice, evidence
+    elif hindrance is not None and refines(settings, rows):
+        notice(f"{hindrance}: it is calibrated.")
+    return choice, evidence, is_refined
 
 
 def settled(settings: Settings, models: Models, keep_all: bool = False) -> tuple[Choice, Evidence | None]:
@@ -189,11 +193,8 @@ def settled(settings: Settings, models: Models, keep_all: bool = False) -> tuple
     return models.with_stability(choose(models, smoothings, sizes, settings.rule)), None
 
 
-def refines(settings: Settings, rows: Rows, models: Models) -> bool:
-    """Return whether evidence is refined; warn if that was asked for and the rows do not allow it."""
-    asked = settings.evidence == "refined"
-    if not settings.may_refine:
-        return False
+def obstacle(rows: Rows, models: Models) -> str | None:
+    """Return why evidence cannot be refined, in words for the user, or None if it can."""
     if (
         not isinstance(rows, ArrayRows)
         or rows.labels.ndim != 1
@@ -201,23 +202,26 @@ def refines(settings: Settings, rows: Rows, models: Models) -> bool:
         or models.plans[0].count < 3
         or isinstance(models.family, Columns)
     ):
-        if asked:
-            notice(
-                "evidence='refined' needs the rows in memory, of one family, and at least three folds that "
-                "share them out: it is calibrated."
-            )
-        return False
-    # Few cells take longer to refine than to fit, and teach single features little.
-    if not asked and not (is_sparse(rows.X) and rows.X.nnz * rows.n_classes >= MANY_PRODUCTS):
-        return False
+        return (
+            "refined evidence needs the rows in memory, of one family, and at least three folds that share "
+            "them out"
+        )
     n_duals = len(rows.labels) * rows.n_classes
     if n_duals > MOST_DUALS:
-        notice(
+        return (
             f"refined evidence keeps one number for each row and class, here {n_duals:,}, more than "
-            f"{MOST_DUALS:,}: it is calibrated."
+            f"{MOST_DUALS:,}"
         )
-        return False
-    return True
+    return None
+
+
+def refines(settings: Settings, rows: Rows) -> bool:
+    """Return whether evidence is refined if it can: where it was asked for, or where it is worth its time."""
+    if settings.evidence != "auto":
+        return settings.evidence == "refined"
+    # Few cells take longer to refine than to fit, and teach single features little.
+    X = rows.X if isinstance(rows, ArrayRows) else None
+    return X is not None and is_sparse(X) and X.nnz * rows.n_classes >= MANY_PRODUCTS
 
 
 def refined(settings: Settings, learnt: FittedModel, models: Models, rows: Rows) -> FittedModel:

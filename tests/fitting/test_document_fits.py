@@ -198,7 +198,7 @@ def test_views_see_the_pipeline():
     assert reports[0].scores == reports[1].scores
     assert reports[0].mistakes == reports[1].mistakes
     assert reports[0].features == reports[1].features
-    assert reports[0].settings["vectorizer: scale"] == "'length'"
+    assert reports[0].settings["vectorizer: scale"] == "'log'"
 
 
 def test_taking_a_model_apart_leaves_it_as_it_was():
