@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from maxdisc.divergences.class_divergences import one_vs_rest
-from maxdisc.fitting.ranking_table import significance
 from maxdisc.inspection.model_view import ModelView, Part, location
 from maxdisc.numerics.matrices import Booleans, Floats, Integers
 from maxdisc.significance.table import Significance
@@ -126,7 +125,7 @@ def ranking_table(
     classifier = fitted.classifier
     if n is not None and n < 1:
         raise ValueError(f"n must be at least 1, got {n!r}.")
-    trust = significance(classifier._learnt, classifier.moments_) if trust is None else trust
+    trust = classifier._learnt.significance if trust is None else trust
     trusted = np.ones(len(trust.q), dtype=np.bool_)
     if q is not None:
         if not 0 < q <= 1:
