@@ -118,7 +118,12 @@ def rank(
         for f in found
     ]
     unknown = sum(row["p"] is None for row in rows)
-    if unknown:
+    if trust is None and fitted.classifier._learnt.moments is None:
+        speech.note(
+            f"the model's file has the {fitted.classifier.n_selected_:,} selected features, without q-values: "
+            "maxdisc fit --keep-moments writes all, and --data with labelled rows finds q-values"
+        )
+    elif unknown:
         speech.note(
             f"{unknown} of these features have no p-value: moments do not tell it of their families; "
             "--data with labelled rows does"

@@ -20,7 +20,7 @@ from maxdisc.decisions.mixed import MixedDecision, ranked_model, unknown_model
 from maxdisc.densities.class_densities import ClassDensities, class_prior, density_blocks
 from maxdisc.divergences.class_divergences import Divergence, FeatureRanking
 from maxdisc.families import Family
-from maxdisc.families.blocks import AnyFamily, AnyMoments, Columns, MixedMoments
+from maxdisc.families.blocks import AnyFamily, AnyMoments, Block, Columns, MixedMoments
 from maxdisc.fitting.settings import Settings
 from maxdisc.moments.class_moments import ClassMoments
 from maxdisc.numerics.matrices import Floats, Integers, Matrix, column_name
@@ -40,9 +40,9 @@ KEPT_CELLS = 2**24
 
 #: What is said of a model from a file that does not have them.
 WITHOUT_MOMENTS = (
-    "this model was saved without its moments, which partial_fit, choose_n_features, sample, ranking_table "
-    "and densities of features that were not selected need: fit again, and save with moments=True (maxdisc "
-    "fit --keep-moments)."
+    "this model was saved without its moments: it predicts and explains, but partial_fit, choose_n_features, "
+    "sample, ranking_table, q-values and densities of features that were not selected need them. Fit again, "
+    "and save with moments=True (maxdisc fit --keep-moments)."
 )
 #: What a flat smoothing draws towards: the mean of each statistic over all features, and a share of cells.
 Level: TypeAlias = tuple[Floats, float]
@@ -56,8 +56,6 @@ class Selected:
     """
 
     scores: Floats  # (K,)
-    p: Floats  # (K,)
-    q: Floats  # (K,)
     stability: Floats | None  # (K,)
     moments: Sequence[ClassMoments | None] | None
     levels: Sequence[Level | None]
@@ -176,14 +174,30 @@ class FittedModel:
 
     @property
     def significance(self) -> Significance:
-        """P-values as far as moments tell, of all features."""
+        """P-values as far as moments tell, of all features; q-values are of all of these, or not known."""
+        unknown = np.full(self.n_features, np.nan)
         if self.selected is not None:
-            stability = np.full(self.n_features, np.nan) if self.stability is None else self.stability
-            return Significance(self._spread(self.selected.p), self._spread(self.selected.q), stability)
-        if self.n_iter or self.moments is None:
-            # Soft labels were given by the very features that would be found to differ.
-            return Significance.of(np.full(self.n_features, np.nan), self.stability)
-        return Significance.of(moment_p_values(self.family, self.moments), self.stability)
+            stability = unknown if self.stability is None else self.stability
+            return Significance(self._selected_p_values(self.selected), unknown, stability)
+        # Soft labels were given by the very features that would be found to differ.
+        known = self.moments is not None and not self.n_iter
+        p = moment_p_values(self.family, cast(AnyMoments, self.moments)) if known else unknown
+        return Significance.of(p, self.stability)
+
+    def _selected_p_values(self, selected: Selected) -> Floats:
+        """P-values of the selected features, shape (D,); NaN for the others."""
+        if selected.moments is None or self.n_iter:
+            return np.full(self.n_features, np.nan)
+        if not isinstance(self.family, Columns):
+            return self._spread(moment_p_values(self.family, cast(ClassMoments, selected.moments[0])))
+        some = [
+            (Block(block.family, block.columns[cells]), part)
+            for block, cells, part in zip(self.family.blocks, self._cells, selected.moments, strict=True)
+            if part is not None
+        ]
+        family = Columns([block for block, _ in some], self.n_features)
+        found = moment_p_values(family, MixedMoments([part for _, part in some], self.n_features))
+        return self._spread(found[self.columns])
 
     def _spread(self, values: Floats) -> Floats:
         """Values of the selected features as values of all, shape (D,); NaN for the others."""
@@ -195,13 +209,11 @@ class FittedModel:
         """Return what is to be known of the selected features without the moments of the others."""
         if self.selected is not None:
             return self.selected
-        columns, found, stability = self.columns, self.significance, self.stability
+        columns, stability = self.columns, self.stability
         parts = None if self.moments is None else self._parts(self.moments)
         smoothing = self.choice.smoothing
         return Selected(
             self.scores[columns],
-            found.p[columns],
-            found.q[columns],
             None if stability is None else stability[columns],
             parts and [
                 part.select(cells) if len(cells) else None

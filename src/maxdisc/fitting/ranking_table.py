@@ -38,7 +38,7 @@ def permuted(learnt: FittedModel, rows: ArrayRows, n_permutations: int | None, s
     """P-values by rows whose labels are dealt out at random."""
     learnt.family.require(rows.X, learnt.names)
     found = row_p_values(learnt.family, rows, n_permutations, seed)
-    return Significance.of(found, learnt.choice.stability)
+    return Significance.of(found, learnt.stability)
 
 
 def ranking_table(

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxdisc.divergences.class_divergences import one_vs_rest
+from maxdisc.fitting.fitted_model import WITHOUT_MOMENTS
 from maxdisc.inspection.model_view import ModelView, Part, location
 from maxdisc.numerics.matrices import Booleans, Floats, Integers
 from maxdisc.significance.table import Significance
@@ -130,6 +131,8 @@ def ranking_table(
     if q is not None:
         if not 0 < q <= 1:
             raise ValueError(f"q must be a share between 0 and 1, got {q!r}.")
+        if np.isnan(trust.q).all() and classifier._learnt.moments is None:
+            raise ValueError(WITHOUT_MOMENTS)
         if np.isnan(trust.q).all():
             raise ValueError(
                 f"there are no q-values: moments do not tell p-values of {fitted.family.name} features; "

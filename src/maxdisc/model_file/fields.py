@@ -56,8 +56,6 @@ FIELDS: dict[type, dict[str, Field]] = {
     },
     Selected: {
         "scores": Field("K"),
-        "p": Field("K", finite=False),
-        "q": Field("K", finite=False),
         "stability": Field("K", optional=True),
     },
     LinearDecision: {

@@ -188,6 +188,12 @@ def soft_of(fitted: Node) -> tuple[int, float]:
     return n_iter, weight
 
 
+def _require_shares(stability: Array | None) -> None:
+    """Raise :class:`ModelFileError` unless the stability of features is a share."""
+    if stability is not None and not ((stability >= 0) & (stability <= 1)).all():
+        raise ModelFileError("its stability is not a share of folds.")
+
+
 def _ranking_of(selected: Selected, columns: Array) -> FeatureRanking:
     """Return the ranking of the selected features alone."""
     return FeatureRanking(selected.scores, columns, np.empty(0, dtype=np.intp))
@@ -251,15 +257,15 @@ class Shelf:
             model._place_terms(columns, n_features)
         return model
 
-    def _n_features(self, fitted: Node) -> int:
+    def _n_features(self, fitted: Node, what: str = "model") -> int:
         """Return how many features there are, of which only the selected ones were written."""
         n_features = fitted["n_features"]
         if type(n_features) is not int or not 0 < n_features <= _MOST_FEATURES:
-            raise ModelFileError(f"the number of its features is {short(n_features)}.")
+            raise ModelFileError(f"the number of features of its {what} is {short(n_features)}.")
         return n_features
 
     def _scaler(self, model: CountScaler, fitted: Node) -> CountScaler:
-        mean_length, n_features, scale = fitted["mean_length"], self._n_features(fitted), model.scale
+        mean_length, n_features, scale = fitted["mean_length"], self._n_features(fitted, "scaler"), model.scale
         if type(mean_length) is not float or not 0 <= mean_length < np.inf:
             raise ModelFileError(f"its mean length of rows is {short(mean_length)}.")
         if not (scale is None or isinstance(scale, str)) or scale not in SCALES:
@@ -328,9 +334,7 @@ class Shelf:
             for (name, family, _), here in zip(blocks, there, strict=True)
         ]
         found = self.value(Selected, "selected", moments=parts if known else None, levels=levels)
-        shares = [found.p, found.q, *([] if found.stability is None else [found.stability])]
-        if any(((share < 0) | (share > 1)).any() for share in shares):
-            raise ModelFileError("the p-values or the stability of its selected features are none.")
+        _require_shares(found.stability)
         return found
 
     def _level(self, name: str, n_statistics: int) -> Level | None:
@@ -419,8 +423,7 @@ class Shelf:
 
     def _stability(self) -> Array | None:
         stability: Array | None = self.array("stability", Field("D", optional=True))
-        if stability is not None and not ((stability >= 0) & (stability <= 1)).all():
-            raise ModelFileError("its stability is not a share of folds.")
+        _require_shares(stability)
         return stability
 
     def _divergence(self, node: Any) -> Divergence:
