@@ -120,8 +120,8 @@ def rank(
     unknown = sum(row["p"] is None for row in rows)
     if trust is None and fitted.classifier._learnt.moments is None:
         speech.note(
-            f"the model's file has the {fitted.classifier.n_selected_:,} selected features, without q-values: "
-            "maxdisc fit --keep-moments writes all, and --data with labelled rows finds q-values"
+            f"the file has the {fitted.classifier.n_selected_:,} selected features, without q-values: "
+            "--data with labelled rows finds these, and maxdisc fit --keep-moments writes all features"
         )
     elif unknown:
         speech.note(

@@ -215,7 +215,8 @@ class FittedModel:
         return Selected(
             self.scores[columns],
             None if stability is None else stability[columns],
-            parts and [
+            parts
+            and [
                 part.select(cells) if len(cells) else None
                 for part, cells in zip(parts, self._cells, strict=True)
             ],
@@ -240,16 +241,14 @@ class FittedModel:
         given = (self.choice.smoothing, self.class_prior)
         if self.moments is not None:
             return density_blocks(family, self._parts(self.moments)[block], *given, cells)
-        known = self._cells[block]
-        order = np.argsort(known)
-        at = np.searchsorted(known, cells, sorter=order)
-        places = order[np.minimum(at, len(known) - 1)] if len(known) else at
-        selected = self.selected
-        if selected is None or selected.moments is None or not np.array_equal(known[places], cells):
+        known, selected = self._cells[block], self.selected
+        if selected is None or selected.moments is None or not np.isin(cells, known).all():
             raise NotFittedError(WITHOUT_MOMENTS)
         part = selected.moments[block]
         if part is None:
-            return iter(())
+            return iter(())  # no cell of this block is selected
+        order = np.argsort(known)
+        places = order[np.searchsorted(known, cells, sorter=order)]
         return density_blocks(family, part, *given, places, selected.levels[block])
 
     @cached_property

@@ -24,8 +24,8 @@ from maxdisc.numerics.threads import in_threads
 FORMAT = 4
 #: The header's entry that holds the document, and the tensor that holds the checksum.
 DOCUMENT, CHECKSUM = "maxdisc", "checksum"
-#: The document's entry that lists deflated tensors, since format 4.
-DEFLATED = "deflated"
+#: The document's entry that lists deflated tensors, and the first format that has it.
+DEFLATED, DEFLATED_SINCE = "deflated", 4
 #: Deflated tensors inflate to at most this many times the file's size, plus a constant: no small file asks
 #: for much memory.
 MOST_INFLATION, FREE_INFLATION = 64, 2**20
@@ -96,7 +96,7 @@ class Container:
         require_readable(document.get("format"))
         entries = {name: _entry(name, header[name], start) for name in header}
         _require_all_of(entries.values(), start, len(buffer))
-        if document["format"] >= 4:
+        if document["format"] >= DEFLATED_SINCE:
             entries |= _deflated_entries(document.pop(DEFLATED, {}), entries, len(buffer))
         checksum = entries.pop(CHECKSUM, None)
         if len(about) > 1 or checksum is None or checksum.end - checksum.begin != _DIGEST_BYTES:
@@ -201,7 +201,7 @@ def _with_deflated(
         return tensors, document
     names = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
     listed = {name: [names[tensors[name].dtype], list(tensors[name].shape)] for name in small}
-    return tensors | small, {**document, DEFLATED: listed}
+    return tensors | small, {**document, "format": max(document["format"], DEFLATED_SINCE), DEFLATED: listed}
 
 
 def _deflate(tensor: npt.NDArray[Any]) -> bytes:
@@ -224,8 +224,10 @@ def _inflate(stream: bytes, entry: Entry, name: str) -> npt.NDArray[Any]:
     if entry.dtype == np.int64 and len(entry.shape) == 1:
         rows = np.frombuffer(content, dtype=np.uint8).reshape(8, -1).T
         return np.cumsum(np.ascontiguousarray(rows).view("<i8")[:, 0], dtype=np.int64)
-    return np.frombuffer(content, dtype=entry.dtype).reshape(entry.shape).astype(
-        entry.dtype.newbyteorder("="), copy=False
+    return (
+        np.frombuffer(content, dtype=entry.dtype)
+        .reshape(entry.shape)
+        .astype(entry.dtype.newbyteorder("="), copy=False)
     )
 
 

@@ -142,7 +142,10 @@ def moments_of(shelf: Shelf, schema: Schema) -> MixedMoments:
         shelf.moments(f"moments{place}", block.family.n_statistics, len(block.columns))
         for place, block in enumerate(schema.columns.blocks)
     ]
-    if any(part.observed is None and block.has_levels for part, block in zip(parts, schema.columns.blocks, strict=True)):
+    if any(
+        part.observed is None and block.has_levels
+        for part, block in zip(parts, schema.columns.blocks, strict=True)
+    ):
         raise ModelFileError("its moments are none.")
     if any(not np.array_equal(part.weight, parts[0].weight) for part in parts):
         raise ModelFileError("its moments are not of the same rows.")

@@ -265,7 +265,11 @@ class Shelf:
         return n_features
 
     def _scaler(self, model: CountScaler, fitted: Node) -> CountScaler:
-        mean_length, n_features, scale = fitted["mean_length"], self._n_features(fitted, "scaler"), model.scale
+        mean_length, n_features, scale = (
+            fitted["mean_length"],
+            self._n_features(fitted, "scaler"),
+            model.scale,
+        )
         if type(mean_length) is not float or not 0 <= mean_length < np.inf:
             raise ModelFileError(f"its mean length of rows is {short(mean_length)}.")
         if not (scale is None or isinstance(scale, str)) or scale not in SCALES:
