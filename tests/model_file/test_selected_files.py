@@ -246,7 +246,7 @@ def test_large_tensors_are_deflated_and_come_back_to_the_last_bit():
     }
     file = io.BytesIO()
     write(file, tensors, {"format": 1}, deflate=True)
-    found = Container.of(file.getvalue())
+    found = Container.of(bytearray(file.getvalue()))
     assert found.document == {"format": 4}
     assert {name for name, entry in found.entries.items() if entry.is_deflated} == {
         "integers", "ends", "floats", "bytes", "flags",

@@ -212,7 +212,7 @@ def _deflate(tensor: npt.NDArray[Any]) -> bytes:
     return zlib.compress(steps.view(np.uint8).reshape(-1, 8).T.tobytes(), _LEVEL)
 
 
-def _inflate(stream: bytes, entry: Entry, name: str) -> npt.NDArray[Any]:
+def _inflate(stream: bytes | bytearray, entry: Entry, name: str) -> npt.NDArray[Any]:
     """Return the tensor of a zlib stream; raise :class:`ModelFileError` unless it has just these bytes."""
     inflater = zlib.decompressobj()
     try:
@@ -286,21 +286,17 @@ def _deflated_entries(listed: Any, entries: Mapping[str, Entry], n_bytes: int) -
     """Return the entries of deflated tensors, as they are once inflated."""
     found = {}
     for name, listing in listed.items() if isinstance(listed, dict) else [("", None)]:
-        entry = entries.get(name)
+        entry, pair = entries.get(name), listing if isinstance(listing, list) else []
         sound = (
-            entry is not None
-            and entry.dtype == np.uint8
-            and len(entry.shape) == 1
+            len(pair) == 2
+            and isinstance(pair[0], str)
+            and pair[0] in _DTYPES
+            and _is_shape(pair[1])
             and name != CHECKSUM
-            and isinstance(listing, list)
-            and len(listing) == 2
-            and isinstance(listing[0], str)
-            and listing[0] in _DTYPES
-            and _is_shape(listing[1])
         )
-        if entry is None or not sound:
+        if not sound or entry is None or entry.dtype != np.uint8 or len(entry.shape) != 1:
             raise ModelFileError(f"it is wrong about its deflated tensor {short(name)}.")
-        dtype, shape = np.dtype(_DTYPES[listing[0]]), tuple(listing[1])
+        dtype, shape = np.dtype(_DTYPES[pair[0]]), tuple(pair[1])
         found[name] = Entry(dtype, shape, entry.begin, entry.end, is_deflated=True)
     if sum(entry.n_bytes for entry in found.values()) > MOST_INFLATION * n_bytes + FREE_INFLATION:
         raise ModelFileError("its deflated tensors ask for far more memory than it has bytes.")
