@@ -118,9 +118,11 @@ def rank(
         for f in found
     ]
     unknown = sum(row["p"] is None for row in rows)
-    if trust is None and fitted.classifier._learnt.moments is None:
+    classifier = fitted.classifier
+    some = classifier._learnt.moments is None and classifier.n_selected_ < classifier.n_features_in_
+    if trust is None and some:
         speech.note(
-            f"the file has the {fitted.classifier.n_selected_:,} selected features, without q-values: "
+            f"the file has the {classifier.n_selected_:,} selected features, without q-values: "
             "--data with labelled rows finds these, and maxdisc fit --keep-moments writes all features"
         )
     elif unknown:

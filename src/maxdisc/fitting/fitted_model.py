@@ -177,8 +177,8 @@ class FittedModel:
         """P-values as far as moments tell, of all features; q-values are of all of these, or not known."""
         unknown = np.full(self.n_features, np.nan)
         if self.selected is not None:
-            stability = unknown if self.stability is None else self.stability
-            return Significance(self._selected_p_values(self.selected), unknown, stability)
+            found = Significance.of(self._selected_p_values(self.selected), self.stability)
+            return found if len(self.columns) == self.n_features else replace(found, q=unknown)
         # Soft labels were given by the very features that would be found to differ.
         known = self.moments is not None and not self.n_iter
         p = moment_p_values(self.family, cast(AnyMoments, self.moments)) if known else unknown
