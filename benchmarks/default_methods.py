@@ -113,7 +113,7 @@ def rotated(model: Any, grid: Any) -> Pipeline:
 
 
 def svm_table() -> Pipeline:
-    # Not LinearSVC, which penalises the intercept: with few rows of unequal classes it fell to the largest one.
+    # Not LinearSVC, which penalises the intercept: with few rows of unequal classes it predicts the largest.
     pairs = SVC(kernel="linear")
     ways = [
         {"svm": [pairs], "svm__C": TABLE_COSTS},

@@ -35,7 +35,7 @@ from maxdisc.fitting.data import (
     unlabelled_rows,
 )
 from maxdisc.fitting.documents import feature_names, vectorize
-from maxdisc.fitting.fitted_model import Decision, FittedModel
+from maxdisc.fitting.fitted_model import WITHOUT_MOMENTS, Decision, FittedModel
 from maxdisc.fitting.learning import Data, added, chosen_anew, learn
 from maxdisc.fitting.ranking_table import permuted, ranking_table, told_significance
 from maxdisc.fitting.sampling import drawn
@@ -150,9 +150,11 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     feature_names_in_ : ndarray of shape (D,)
         Their names, where X had string column names.
     scores_ : ndarray of shape (D,)
-        The divergence of each feature.
+        The divergence of each feature. A model from a file without moments has those of selected features;
+        others are NaN, here and in ``stability_``.
     ranking_ : ndarray of shape (D,)
-        Columns, best first: by their scores, or by what they add if ``redundancy`` is positive.
+        Columns, best first: by their scores, or by what they add if ``redundancy`` is positive. From a file
+        without moments, the selected columns, shape (K,).
     n_selected_ : int
         K, the number of features kept.
     feature_importances_ : ndarray of shape (D,)
@@ -416,7 +418,6 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         self.n_selected_ = learnt.choice.size
         self.smoothing_ = learnt.choice.smoothing
         self.path_ = learnt.choice.path
-        self.stability_ = learnt.choice.stability
         self.joint_ = learnt.joint
         self.evidence_ = learnt.evidence
         self.n_iter_, self.unlabelled_weight_ = learnt.n_iter, learnt.unlabelled_weight
@@ -429,21 +430,25 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         """All that was learnt from the data."""
         check_is_fitted(self)
         if self._learnt.moments is None:
-            raise NotFittedError(
-                "this model was saved without its moments: it predicts and explains, but partial_fit, "
-                "choose_n_features, sample and densities need a file saved with moments=True."
-            )
+            raise NotFittedError(WITHOUT_MOMENTS)
         return self._learnt.moments
 
     @property
     def scores_(self) -> Floats:
-        """The divergence of each feature, shape (D,)."""
-        return self._model[0].scores
+        """The divergence of each feature, shape (D,); without moments, NaN for those not selected."""
+        check_is_fitted(self)
+        return self._learnt.scores
 
     @property
     def ranking_(self) -> Integers:
-        """Columns, best first, shape (D,)."""
+        """Columns, best first, shape (D,); without moments, the selected ones alone."""
         return self._model[0].order
+
+    @property
+    def stability_(self) -> Floats | None:
+        """Share of the folds' models that select each feature, shape (D,), as for ``scores_``."""
+        check_is_fitted(self)
+        return self._learnt.stability
 
     @property
     def decision_(self) -> Decision:
@@ -756,7 +761,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         """
         moments, learnt = self.moments_, self._learnt
         if X is None:
-            found = told_significance(learnt, moments)
+            found = told_significance(learnt)
         elif y is None:
             raise ValueError("rows without labels cannot be dealt others: give y too.")
         else:

@@ -217,9 +217,10 @@ class TestExplain:
 
 
 def test_info(run, files, tmp_path):
-    run("fit", files / "train.csv", "-o", tmp_path / "m", "--ngrams", "1,2", "--no-moments")
+    run("fit", files / "train.csv", "-o", tmp_path / "m", "--ngrams", "1,2")
     shown = run("info", tmp_path / "m").out
-    for part in ("150 rows of train.csv", "3: cooking, hockey, space", "ngram_range=(1, 2)", "--no-moments"):
+    parts = ("150 rows of train.csv", "3: cooking, hockey, space", "ngram_range=(1, 2)", "--keep-moments")
+    for part in parts:
         assert part in shown
     assert "all as usual" in run("info", files / "iris.maxdisc").out
     facts = run("info", files / "iris.maxdisc", "--json").json

@@ -93,7 +93,7 @@ def _goes_on(step: dict[str, Any]) -> str:
         return "no (it is discriminative)"
     if step["kind"] in ("joint", "averaged"):
         return "no (features are described jointly)"
-    return "yes" if step["moments"] else "no (written with --no-moments)"
+    return "yes" if step["moments"] else "no (written without --keep-moments)"
 
 
 def _unusual(steps: list[dict[str, Any]]) -> dict[str, Any]:

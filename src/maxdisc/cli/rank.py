@@ -118,7 +118,14 @@ def rank(
         for f in found
     ]
     unknown = sum(row["p"] is None for row in rows)
-    if unknown:
+    classifier = fitted.classifier
+    some = classifier._learnt.moments is None and classifier.n_selected_ < classifier.n_features_in_
+    if trust is None and some:
+        speech.note(
+            f"the file has the {classifier.n_selected_:,} selected features, without q-values: "
+            "--data with labelled rows finds these, and maxdisc fit --keep-moments writes all features"
+        )
+    elif unknown:
         speech.note(
             f"{unknown} of these features have no p-value: moments do not tell it of their families; "
             "--data with labelled rows does"

@@ -143,10 +143,14 @@ def density_blocks(
     smoothing: Smoothing,
     prior: Floats | None = None,
     columns: np.ndarray | None = None,
+    level: tuple[Floats, float] | None = None,
 ) -> Iterator[tuple[slice, ClassDensities]]:
-    """Yield densities in blocks of features, so that memory does not grow with their number."""
+    """Yield densities in blocks of features, so that memory does not grow with their number.
+
+    ``level`` is that of the smoothing, where the moments are not those of all features.
+    """
     prior = class_prior(moments, prior)
-    level = smoothing.level(moments)
+    level = smoothing.level(moments) if level is None else level
     n_columns = moments.n_features if columns is None else len(columns)
     for block in blocks(n_columns, 8 * moments.n_classes * family.n_statistics):
         chosen = moments.select(block if columns is None else columns[block])

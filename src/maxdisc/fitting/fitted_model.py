@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from maxdisc.calibration.evidence import Evidence
 from maxdisc.calibration.novelty import Novelty
@@ -17,16 +17,18 @@ from maxdisc.decisions.joint import Joint, JointDecision
 from maxdisc.decisions.joint_average import AveragedDecision, AveragedEvidence
 from maxdisc.decisions.linear import LinearDecision, Reorder
 from maxdisc.decisions.mixed import MixedDecision, ranked_model, unknown_model
-from maxdisc.densities.class_densities import class_prior
+from maxdisc.densities.class_densities import ClassDensities, class_prior, density_blocks
 from maxdisc.divergences.class_divergences import Divergence, FeatureRanking
 from maxdisc.families import Family
-from maxdisc.families.blocks import AnyFamily, AnyMoments, Columns, MixedMoments
+from maxdisc.families.blocks import AnyFamily, AnyMoments, Block, Columns, MixedMoments
 from maxdisc.fitting.settings import Settings
+from maxdisc.moments.class_moments import ClassMoments
 from maxdisc.numerics.matrices import Floats, Integers, Matrix, column_name
 from maxdisc.numerics.user_warnings import notice
 from maxdisc.rows.schema import Schema
 from maxdisc.rows.validation import require_representable
 from maxdisc.selection.fold_models import Choice
+from maxdisc.significance.table import Significance, moment_p_values
 
 Decision: TypeAlias = LinearDecision | MixedDecision | JointDecision | AveragedDecision
 #: Decisions that are made from moments alone, when they are first asked for.
@@ -34,6 +36,29 @@ FromMoments: TypeAlias = LinearDecision | MixedDecision
 
 # Decisions of no more weights than this (128 MB) are kept for the next rows.
 KEPT_CELLS = 2**24
+
+
+#: What is said of a model from a file that does not have them.
+WITHOUT_MOMENTS = (
+    "this model was saved without its moments: it predicts and explains, but partial_fit, choose_n_features, "
+    "sample, ranking_table, q-values and densities of features that were not selected need them. Fit again, "
+    "and save with moments=True (maxdisc fit --keep-moments)."
+)
+#: What a flat smoothing draws towards: the mean of each statistic over all features, and a share of cells.
+Level: TypeAlias = tuple[Floats, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Selected:
+    """What a file without moments holds of the selected features, in the order of the decision.
+
+    The moments, block by block, are those of the decision's cells; None in files that have none.
+    """
+
+    scores: Floats  # (K,)
+    stability: Floats | None  # (K,)
+    moments: Sequence[ClassMoments | None] | None
+    levels: Sequence[Level | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +82,7 @@ class FittedModel:
     n_iter: int = 0
     unlabelled_weight: float = 0.0
     verbose: int = 0
+    selected: Selected | None = None
 
     @classmethod
     def of(
@@ -128,6 +154,102 @@ class FittedModel:
                 f"{choice.size} of {self.n_features} features kept, {choice.smoothing}"
             )
         return ranking, decision
+
+    @property
+    def columns(self) -> Integers:
+        """The selected features, best first, shape (K,)."""
+        return self.model[1].columns
+
+    @property
+    def scores(self) -> Floats:
+        """The divergence of each feature, shape (D,); NaN where a file without moments does not have it."""
+        return self.model[0].scores if self.selected is None else self._spread(self.selected.scores)
+
+    @property
+    def stability(self) -> Floats | None:
+        """The share of folds that select each feature, shape (D,); NaN as for the scores."""
+        if self.selected is None or self.selected.stability is None:
+            return self.choice.stability
+        return self._spread(self.selected.stability)
+
+    @property
+    def significance(self) -> Significance:
+        """P-values as far as moments tell, of all features; q-values are of all of these, or not known."""
+        unknown = np.full(self.n_features, np.nan)
+        if self.selected is not None:
+            found = Significance.of(self._selected_p_values(self.selected), self.stability)
+            return found if len(self.columns) == self.n_features else replace(found, q=unknown)
+        # Soft labels were given by the very features that would be found to differ.
+        known = self.moments is not None and not self.n_iter
+        p = moment_p_values(self.family, cast(AnyMoments, self.moments)) if known else unknown
+        return Significance.of(p, self.stability)
+
+    def _selected_p_values(self, selected: Selected) -> Floats:
+        """P-values of the selected features, shape (D,); NaN for the others."""
+        if selected.moments is None or self.n_iter:
+            return np.full(self.n_features, np.nan)
+        if not isinstance(self.family, Columns):
+            return self._spread(moment_p_values(self.family, cast(ClassMoments, selected.moments[0])))
+        some = [
+            (Block(block.family, block.columns[cells]), part)
+            for block, cells, part in zip(self.family.blocks, self._cells, selected.moments, strict=True)
+            if part is not None
+        ]
+        family = Columns([block for block, _ in some], self.n_features)
+        found = moment_p_values(family, MixedMoments([part for _, part in some], self.n_features))
+        return self._spread(found[self.columns])
+
+    def _spread(self, values: Floats) -> Floats:
+        """Values of the selected features as values of all, shape (D,); NaN for the others."""
+        out = np.full(self.n_features, np.nan)
+        out[self.columns] = values
+        return out
+
+    def of_selected(self) -> Selected:
+        """Return what is to be known of the selected features without the moments of the others."""
+        if self.selected is not None:
+            return self.selected
+        columns, stability = self.columns, self.stability
+        parts = None if self.moments is None else self._parts(self.moments)
+        smoothing = self.choice.smoothing
+        return Selected(
+            self.scores[columns],
+            None if stability is None else stability[columns],
+            parts
+            and [
+                part.select(cells) if len(cells) else None
+                for part, cells in zip(parts, self._cells, strict=True)
+            ],
+            [smoothing.level(part) for part in parts or ()],
+        )
+
+    @staticmethod
+    def _parts(moments: AnyMoments) -> Sequence[ClassMoments]:
+        return moments.parts if isinstance(moments, MixedMoments) else [moments]
+
+    @property
+    def _cells(self) -> list[Integers]:
+        """The cells of each block that belong to selected features."""
+        decision = self.model[1]
+        if isinstance(decision, MixedDecision):
+            return [part.decision.columns for part in decision.parts]
+        return [decision.columns]
+
+    def densities(self, block: int, cells: Integers) -> Iterator[tuple[slice, ClassDensities]]:
+        """Yield the densities of some cells of a block, some at a time."""
+        family = self.family.blocks[block].family if isinstance(self.family, Columns) else self.family
+        given = (self.choice.smoothing, self.class_prior)
+        if self.moments is not None:
+            return density_blocks(family, self._parts(self.moments)[block], *given, cells)
+        known, selected = self._cells[block], self.selected
+        if selected is None or selected.moments is None or not np.isin(cells, known).all():
+            raise NotFittedError(WITHOUT_MOMENTS)
+        part = selected.moments[block]
+        if part is None:
+            return iter(())  # no cell of this block is selected
+        order = np.argsort(known)
+        places = order[np.searchsorted(known, cells, sorter=order)]
+        return density_blocks(family, part, *given, places, selected.levels[block])
 
     @cached_property
     def decision(self) -> Decision:

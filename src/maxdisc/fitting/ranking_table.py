@@ -18,23 +18,14 @@ from maxdisc.significance.table import (
     class_columns,
     debiased,
     lucky_rows,
-    moment_p_values,
     ranking_frame,
     row_p_values,
 )
 
 
-def significance(learnt: FittedModel, moments: AnyMoments) -> Significance:
-    """P-values as far as moments tell."""
-    if learnt.n_iter:
-        # Soft labels were given by the very features that would be found to differ.
-        return Significance.of(np.full(learnt.n_features, np.nan), learnt.choice.stability)
-    return Significance.of(moment_p_values(learnt.family, moments), learnt.choice.stability)
-
-
-def told_significance(learnt: FittedModel, moments: AnyMoments) -> Significance:
-    """The same; warn of features that moments do not tell of."""
-    found = significance(learnt, moments)
+def told_significance(learnt: FittedModel) -> Significance:
+    """P-values as far as moments tell; warn of features that they do not tell of."""
+    found = learnt.significance
     if np.isnan(found.p).any():
         notice(
             f"moments do not tell p-values of {int(np.isnan(found.p).sum())} features, whose family "
@@ -47,7 +38,7 @@ def permuted(learnt: FittedModel, rows: ArrayRows, n_permutations: int | None, s
     """P-values by rows whose labels are dealt out at random."""
     learnt.family.require(rows.X, learnt.names)
     found = row_p_values(learnt.family, rows, n_permutations, seed)
-    return Significance.of(found, learnt.choice.stability)
+    return Significance.of(found, learnt.stability)
 
 
 def ranking_table(

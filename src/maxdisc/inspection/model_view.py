@@ -13,8 +13,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from maxdisc.classifier import MaxDiscClassifier
-from maxdisc.densities.class_densities import ClassDensities, density_blocks
-from maxdisc.families.blocks import AnyFamily, Block, Columns, MixedMoments
+from maxdisc.densities.class_densities import ClassDensities
+from maxdisc.families.blocks import AnyFamily, Block, Columns
 from maxdisc.fitting.documents import as_pipeline
 from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, blocks, is_sparse
 from maxdisc.rows.frames import BOOLEAN, WORD
@@ -97,22 +97,20 @@ class ModelView:
 
     def densities(self, columns: Integers) -> Iterator[tuple[slice, list[Part]]]:
         """Yield ranges of ``columns`` with the densities of all their cells."""
-        model = self.classifier
-        moments, given = model.moments_, (model.smoothing_, model.class_prior_)
-        if not isinstance(moments, MixedMoments):
-            family = self.blocks[0].family
-            for some, densities in density_blocks(family, moments, *given, columns):
+        learnt = self.classifier._learnt
+        if not self.mixed:
+            for some, densities in learnt.densities(0, columns):
                 yield some, [Part(0, columns[some], np.arange(some.stop - some.start), densities)]
             return
-        place = np.full(moments.n_features, -1, dtype=np.intp)
-        for some in blocks(len(columns), 16 * moments.n_classes):
+        place = np.full(learnt.n_features, -1, dtype=np.intp)
+        for some in blocks(len(columns), 16 * len(learnt.classes)):
             place[columns[some]] = np.arange(some.stop - some.start)
             parts = []
-            for b, (block, sums) in enumerate(zip(self.blocks, moments.parts, strict=True)):
+            for b, block in enumerate(self.blocks):
                 cells = np.flatnonzero(place[block.columns] >= 0)
                 parts += [
                     Part(b, cells[few], place[block.columns[cells[few]]], densities)
-                    for few, densities in density_blocks(block.family, sums, *given, cells)
+                    for few, densities in learnt.densities(b, cells)
                 ]
             yield some, parts
             place[columns[some]] = -1

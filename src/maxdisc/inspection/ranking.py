@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxdisc.divergences.class_divergences import one_vs_rest
-from maxdisc.fitting.ranking_table import significance
+from maxdisc.fitting.fitted_model import WITHOUT_MOMENTS
 from maxdisc.inspection.model_view import ModelView, Part, location
 from maxdisc.numerics.matrices import Booleans, Floats, Integers
 from maxdisc.significance.table import Significance
@@ -126,11 +126,13 @@ def ranking_table(
     classifier = fitted.classifier
     if n is not None and n < 1:
         raise ValueError(f"n must be at least 1, got {n!r}.")
-    trust = significance(classifier._learnt, classifier.moments_) if trust is None else trust
+    trust = classifier._learnt.significance if trust is None else trust
     trusted = np.ones(len(trust.q), dtype=np.bool_)
     if q is not None:
         if not 0 < q <= 1:
             raise ValueError(f"q must be a share between 0 and 1, got {q!r}.")
+        if np.isnan(trust.q).all() and classifier._learnt.moments is None:
+            raise ValueError(WITHOUT_MOMENTS)
         if np.isnan(trust.q).all():
             raise ValueError(
                 f"there are no q-values: moments do not tell p-values of {fitted.family.name} features; "

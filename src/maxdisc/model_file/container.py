@@ -24,6 +24,14 @@ from maxdisc.numerics.threads import in_threads
 FORMAT = 4
 #: The header's entry that holds the document, and the tensor that holds the checksum.
 DOCUMENT, CHECKSUM = "maxdisc", "checksum"
+#: The document's entry that lists deflated tensors, and the first format that has it.
+DEFLATED, DEFLATED_SINCE = "deflated", 4
+#: Deflated tensors inflate to at most this many times the file's size, plus a constant: no small file asks
+#: for much memory.
+MOST_INFLATION, FREE_INFLATION = 64, 2**20
+#: Smaller tensors, and those that deflate hardly makes smaller, are stored as they are and mapped.
+_LEAST_DEFLATED, _LEAST_GAIN = 1024, 0.75
+_LEVEL = 6
 PIECE = 2**20
 #: Names and numbers are tensors: what is left for the header is small. Text of 16 MiB may parse to 0.5 GB.
 LONGEST_HEADER = 2**24
@@ -51,12 +59,18 @@ class ModelFileError(ValueError):
 
 
 class Entry(NamedTuple):
-    """Where a tensor lies in the file, in bytes."""
+    """Type and shape of a tensor, and where it lies in the file, in bytes."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     begin: int
     end: int
+    is_deflated: bool = False
+
+    @property
+    def n_bytes(self) -> int:
+        """The size of the tensor in memory."""
+        return math.prod(self.shape) * self.dtype.itemsize
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +96,8 @@ class Container:
         require_readable(document.get("format"))
         entries = {name: _entry(name, header[name], start) for name in header}
         _require_all_of(entries.values(), start, len(buffer))
+        if document["format"] >= DEFLATED_SINCE:
+            entries |= _deflated_entries(document.pop(DEFLATED, {}), entries, len(buffer))
         checksum = entries.pop(CHECKSUM, None)
         if len(about) > 1 or checksum is None or checksum.end - checksum.begin != _DIGEST_BYTES:
             raise ModelFileError("it has no checksum, or other entries in its header than a model file has.")
@@ -127,23 +143,33 @@ class Container:
             raise ModelFileError("its checksum does not fit: the file is damaged. Copy or save it again.")
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
-        """Views of the file, by name."""
+        """Views of the file, and deflated tensors, by name."""
         return {name: self.tensor(name) for name in self.entries}
 
     def tensor(self, name: str) -> npt.NDArray[Any]:
-        """Return a view of the file."""
-        dtype, shape, begin, _ = self.entries[name]
-        view = np.ndarray(shape, dtype, self.buffer, begin)
-        return view.astype(dtype.newbyteorder("="), copy=False)
+        """Return a view of the file, or a deflated tensor."""
+        entry = self.entries[name]
+        if entry.is_deflated:
+            return _inflate(self.buffer[entry.begin : entry.end], entry, name)
+        view = np.ndarray(entry.shape, entry.dtype, self.buffer, entry.begin)
+        return view.astype(entry.dtype.newbyteorder("="), copy=False)
 
 
-def write(file: IO[bytes], tensors: Mapping[str, npt.NDArray[Any]], document: dict[str, Any]) -> None:
-    """Write a model file; equal models give equal bytes."""
+def write(
+    file: IO[bytes],
+    tensors: Mapping[str, npt.NDArray[Any]],
+    document: dict[str, Any],
+    *,
+    deflate: bool = False,
+) -> None:
+    """Write a model file, with tensors deflated where that is worth it; equal models give equal bytes."""
+    plain = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
+    if deflate:
+        plain, document = _with_deflated(plain, document)
     try:
         text = json.dumps(document, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise ModelFileError(f"what is to be saved is not plain JSON: {error}.") from None
-    plain = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
     plain[CHECKSUM] = np.zeros(_DIGEST_BYTES, dtype=np.uint8)
     packed = safetensors.numpy.save(plain, metadata={DOCUMENT: text})
     if int.from_bytes(packed[:8], "little") > LONGEST_HEADER:
@@ -153,6 +179,56 @@ def write(file: IO[bytes], tensors: Mapping[str, npt.NDArray[Any]], document: di
     file.write(whole[: container.checksum.begin])
     file.write(container.digest())
     file.write(whole[container.checksum.end :])
+
+
+def _with_deflated(
+    tensors: dict[str, npt.NDArray[Any]], document: dict[str, Any]
+) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
+    """Return tensors, deflated where that is worth it, and a document that lists these."""
+    large = [name for name, tensor in tensors.items() if tensor.nbytes >= _LEAST_DEFLATED]
+    streams = dict(zip(large, in_threads(lambda name: _deflate(tensors[name]), large), strict=True))
+    streams = {name: s for name, s in streams.items() if len(s) <= _LEAST_GAIN * tensors[name].nbytes}
+    small = {name: np.frombuffer(stream, dtype=np.uint8) for name, stream in streams.items()}
+    inflated = sum(tensors[name].nbytes for name in small)
+    if inflated > MOST_INFLATION * sum(map(len, streams.values())) + FREE_INFLATION:
+        # No reader would inflate so much: the tensors that shrink most stay as they are.
+        small = {
+            name: stream
+            for name, stream in small.items()
+            if tensors[name].nbytes <= MOST_INFLATION * stream.nbytes
+        }
+    if not small:
+        return tensors, document
+    names = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
+    listed = {name: [names[tensors[name].dtype], list(tensors[name].shape)] for name in small}
+    return tensors | small, {**document, "format": max(document["format"], DEFLATED_SINCE), DEFLATED: listed}
+
+
+def _deflate(tensor: npt.NDArray[Any]) -> bytes:
+    """Return a zlib stream; of integers, their differences, with bytes of equal significance together."""
+    if tensor.dtype != np.int64 or tensor.ndim != 1:
+        return zlib.compress(tensor.tobytes(), _LEVEL)
+    steps = np.diff(tensor, prepend=0).astype("<i8")
+    return zlib.compress(steps.view(np.uint8).reshape(-1, 8).T.tobytes(), _LEVEL)
+
+
+def _inflate(stream: bytes | bytearray, entry: Entry, name: str) -> npt.NDArray[Any]:
+    """Return the tensor of a zlib stream; raise :class:`ModelFileError` unless it has just these bytes."""
+    inflater = zlib.decompressobj()
+    try:
+        content = bytearray(inflater.decompress(stream, entry.n_bytes + 1))
+    except zlib.error:
+        content = bytearray()
+    if len(content) != entry.n_bytes or not inflater.eof or inflater.unused_data:
+        raise ModelFileError(f"its deflated tensor {short(name)} does not inflate to what it says.")
+    if entry.dtype == np.int64 and len(entry.shape) == 1:
+        rows = np.frombuffer(content, dtype=np.uint8).reshape(8, -1).T
+        return np.cumsum(np.ascontiguousarray(rows).view("<i8")[:, 0], dtype=np.int64)
+    return (
+        np.frombuffer(content, dtype=entry.dtype)
+        .reshape(entry.shape)
+        .astype(entry.dtype.newbyteorder("="), copy=False)
+    )
 
 
 def strict_json(text: bytes, what: str) -> dict[str, Any]:
@@ -201,10 +277,36 @@ def _entry(name: str, entry: Any, start: int) -> Entry:
             kind = np.dtype(_DTYPES[dtype])
             fits = len(place) == 2 and math.prod(shape) * kind.itemsize == place[1] - place[0]
             aligned = fits and (start + place[0]) % kind.itemsize == 0
-            # An axis of 0 lets the others be anything; no honest file uses that.
-            if aligned and 0 < len(shape) <= 3 and (0 not in shape or len(shape) == 1):
+            if aligned and _is_shape(shape):
                 return Entry(kind, tuple(shape), start + place[0], start + place[1])
     raise ModelFileError(f"its header is wrong about the tensor {short(name)}.")
+
+
+def _deflated_entries(listed: Any, entries: Mapping[str, Entry], n_bytes: int) -> dict[str, Entry]:
+    """Return the entries of deflated tensors, as they are once inflated."""
+    found = {}
+    for name, listing in listed.items() if isinstance(listed, dict) else [("", None)]:
+        entry, pair = entries.get(name), listing if isinstance(listing, list) else []
+        sound = (
+            len(pair) == 2
+            and isinstance(pair[0], str)
+            and pair[0] in _DTYPES
+            and _is_shape(pair[1])
+            and name != CHECKSUM
+        )
+        if not sound or entry is None or entry.dtype != np.uint8 or len(entry.shape) != 1:
+            raise ModelFileError(f"it is wrong about its deflated tensor {short(name)}.")
+        dtype, shape = np.dtype(_DTYPES[pair[0]]), tuple(pair[1])
+        found[name] = Entry(dtype, shape, entry.begin, entry.end, is_deflated=True)
+    if sum(entry.n_bytes for entry in found.values()) > MOST_INFLATION * n_bytes + FREE_INFLATION:
+        raise ModelFileError("its deflated tensors ask for far more memory than it has bytes.")
+    return found
+
+
+def _is_shape(shape: Any) -> bool:
+    """Return whether a tensor may have this shape."""
+    # An axis of 0 lets the others be anything; no honest file uses that.
+    return _naturals(shape) and 0 < len(shape) <= 3 and (0 not in shape or len(shape) == 1)
 
 
 def _naturals(values: Any) -> bool:

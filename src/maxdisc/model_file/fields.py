@@ -14,6 +14,7 @@ from maxdisc.decisions.joint_average import AveragedDecision, AveragedEvidence, 
 from maxdisc.decisions.linear import LinearDecision
 from maxdisc.discriminative import DiscriminativeMaxEnt
 from maxdisc.divergences.class_divergences import FeatureRanking
+from maxdisc.fitting.fitted_model import Selected
 from maxdisc.moments.class_moments import ClassMoments
 from maxdisc.selection.fold_models import SelectionPath
 
@@ -52,6 +53,10 @@ FIELDS: dict[type, dict[str, Field]] = {
         "scores": Field("D"),
         "order": Field("D", np.int64),
         "unsolved": Field("U", np.int64),
+    },
+    Selected: {
+        "scores": Field("K"),
+        "stability": Field("K", optional=True),
     },
     LinearDecision: {
         "columns": Field("K", np.int64),

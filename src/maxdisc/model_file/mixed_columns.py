@@ -16,7 +16,6 @@ from maxdisc.families.blocks import Block, MixedMoments
 from maxdisc.model_file.container import ModelFileError, short
 from maxdisc.model_file.fields import FIELDS, Array, Field
 from maxdisc.model_file.soundness import is_normalised
-from maxdisc.moments.class_moments import ClassMoments
 from maxdisc.rows.frames import EMPTY, WORD, Levels
 from maxdisc.rows.schema import Schema, plain_family
 
@@ -38,10 +37,8 @@ def put_schema(put: Callable[[str, Array], None], schema: Schema) -> None:
         put(f"schema.family{place}", columns)
 
 
-def put_blocks(
-    put: Callable[[str, Array], None], decision: MixedDecision, moments: MixedMoments | None
-) -> None:
-    """The arrays of the decision, and of the moments if they are kept."""
+def put_blocks(put: Callable[[str, Array], None], decision: MixedDecision) -> None:
+    """The arrays of the decision."""
     put("decision.columns", decision.columns)
     put("decision.log_prior", decision.log_prior)
     for place, part in enumerate(decision.parts):
@@ -51,12 +48,6 @@ def put_blocks(
                 put(f"block{place}.{field}", getattr(part.decision, field))
         if len(part.places):
             put(f"block{place}.places", part.places)
-    for place, sums in enumerate([] if moments is None else moments.parts):
-        for field in FIELDS[ClassMoments]:
-            if getattr(sums, field) is not None:
-                put(f"moments{place}.{field}", getattr(sums, field))
-        if sums.squares is not None:
-            put(f"moments{place}.squares", np.array([sums.squares]))
 
 
 def schema_of(shelf: Shelf, node: Any) -> Schema:
@@ -145,17 +136,17 @@ def _silent(block: Block, n_classes: int) -> BlockDecision:
     return BlockDecision(decision, none, block.has_levels)
 
 
-def moments_of(shelf: Shelf, schema: Schema, n_classes: int) -> MixedMoments:
+def moments_of(shelf: Shelf, schema: Schema) -> MixedMoments:
     """Return the moments of a file, block by block, all of the same rows."""
-    parts = []
-    for place, block in enumerate(schema.columns.blocks):
-        lengths = {"C": n_classes, "L": block.family.n_statistics, "D": len(block.columns)}
-        own, name = replace(shelf, lengths=lengths), f"moments{place}"
-        part = own.value(ClassMoments, name, squares=own.squares(name))
-        weights = [w for w in (part.weight, part.observed, part.nonzero, part.squared) if w is not None]
-        if not all((w >= 0).all() for w in weights) or (part.observed is None and block.has_levels):
-            raise ModelFileError("its moments are none.")
-        parts.append(part)
+    parts = [
+        shelf.moments(f"moments{place}", block.family.n_statistics, len(block.columns))
+        for place, block in enumerate(schema.columns.blocks)
+    ]
+    if any(
+        part.observed is None and block.has_levels
+        for part, block in zip(parts, schema.columns.blocks, strict=True)
+    ):
+        raise ModelFileError("its moments are none.")
     if any(not np.array_equal(part.weight, parts[0].weight) for part in parts):
         raise ModelFileError("its moments are not of the same rows.")
     return MixedMoments(parts, len(schema.kinds))

@@ -37,7 +37,7 @@ def save(
     model: Any,
     path: str | os.PathLike[str],
     *,
-    moments: bool = True,
+    moments: bool = False,
     about: dict[str, Any] | None = None,
     functions: Mapping[str, Any] | None = None,
 ) -> None:
@@ -54,8 +54,9 @@ def save(
     path : path-like
         Where to; a file that is there is replaced at the very end.
     moments : bool
-        Whether to keep the sums from which ``partial_fit``, ``choose_n_features`` and ``sample`` go on.
-        Without them the file is smaller, and the model only predicts and explains.
+        Whether to keep the moments of all features, from which ``partial_fit``, ``choose_n_features``,
+        ``sample`` and ``ranking_table`` go on. By default the file holds what the selected features need to
+        predict, to be explained, reported, exported and served, and is many times smaller.
     about : dict, optional
         Anything that JSON can say, for :func:`describe` to tell.
     functions : dict of str to object, optional
@@ -79,10 +80,10 @@ def save(
     """
     tensors, document = _described(model, moments, about, functions)
     with atomic_write(path) as file:
-        write(file, tensors, document)
+        write(file, tensors, document, deflate=not moments)
 
 
-def to_bytes(model: Any, *, moments: bool = True) -> bytes:
+def to_bytes(model: Any, *, moments: bool = False) -> bytes:
     """Return what :func:`save` would write, for places that are no files of this machine.
 
     Parameters
@@ -106,7 +107,7 @@ def to_bytes(model: Any, *, moments: bool = True) -> bytes:
     """
     tensors, document = _described(model, moments, None, None)
     file = io.BytesIO()
-    write(file, tensors, document)
+    write(file, tensors, document, deflate=not moments)
     return file.getvalue()
 
 
@@ -266,7 +267,8 @@ def _facts(step: Step, container: Container) -> dict[str, Any]:
     shelf = Shelf(container.tensors(), {}, step.prefix)
     facts = {"name": step.name, "kind": step.kind, "parameters": step.parameters}
     if step.kind == "vectorizer":
-        return {**facts, "n_features": shelf.length("terms.offsets") - 1}
+        n_terms = shelf.length("terms.offsets") - 1
+        return {**facts, "n_features": step.fitted.get("n_features", n_terms), "n_terms": n_terms}
     if step.kind == "scaler":
         return {**facts, "n_features": step.fitted["n_features"]}
     facts["classes"] = shelf.labels(step.fitted["labels"]).tolist()
@@ -284,7 +286,7 @@ def _facts(step: Step, container: Container) -> dict[str, Any]:
             "weights": shelf.listed("evidence.weights"),
             "corrected": shelf.length("evidence.columns") if shelf.has("evidence.columns") else 0,
         }
-    n_features = shelf.length("ranking.order")
+    n_features = step.fitted.get("n_features") or shelf.length("ranking.order")
     return {
         **facts,
         "families": _families(step, shelf, n_features),

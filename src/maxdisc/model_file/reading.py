@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar, cast
@@ -22,11 +22,11 @@ from maxdisc.decisions.mixed import MixedDecision
 from maxdisc.discriminative import DiscriminativeMaxEnt
 from maxdisc.divergences.class_divergences import Divergence, FeatureRanking
 from maxdisc.families import Family
-from maxdisc.fitting.fitted_model import FittedModel
+from maxdisc.fitting.fitted_model import FittedModel, Level, Selected
 from maxdisc.model_file.container import ModelFileError, short
 from maxdisc.model_file.fields import BESIDE, FIELDS, Array, Field, Node
 from maxdisc.model_file.mixed_columns import decision_of, moments_of, schema_of
-from maxdisc.model_file.soundness import is_normalised, require_sound
+from maxdisc.model_file.soundness import are_moments, is_normalised, require_sound
 from maxdisc.model_file.values import (
     decoded,
     decoded_strings,
@@ -64,9 +64,12 @@ _MODELS = {
 }
 #: What only some models of a kind have learnt.
 _OPTIONAL = {
-    "classifier": {"unlabelled"},
-    "weighed": {"novelty", "unlabelled"},
-    "mixed": {"novelty", "unlabelled"},
+    "classifier": {"unlabelled", "n_features"},
+    "weighed": {"novelty", "unlabelled", "n_features"},
+    "mixed": {"novelty", "unlabelled", "n_features"},
+    "joint": {"n_features"},
+    "averaged": {"n_features"},
+    "vectorizer": {"n_features"},
     "discriminative": {"dual"},
 }
 #: The first format that has a kind of model, where that is not 1.
@@ -113,6 +116,8 @@ def oldest_format(node: Any, tensors: Iterable[str]) -> int:
     """Return the first format that can hold the model of a document and tensors of these names."""
     if isinstance(node, dict) and node.get("kind") == "documents":
         return 4
+    if any("n_features" in step.fitted for step in steps_of(node) if step.kind != "scaler"):
+        return 4  # what is not selected was left out
     if any(name.rpartition(".")[2] in _THIRD for name in tensors):
         return 3
     kinds = max(
@@ -214,10 +219,21 @@ def soft_of(fitted: Node) -> tuple[int, float]:
     return n_iter, weight
 
 
+def _require_shares(stability: Array | None) -> None:
+    """Raise :class:`ModelFileError` unless the stability of features is a share."""
+    if stability is not None and not ((stability >= 0) & (stability <= 1)).all():
+        raise ModelFileError("its stability is not a share of folds.")
+
+
+def _ranking_of(selected: Selected, columns: Array) -> FeatureRanking:
+    """Return the ranking of the selected features alone."""
+    return FeatureRanking(selected.scores, columns, np.empty(0, dtype=np.intp))
+
+
 def _width(model: Any) -> int | None:
     """Return how many features a step of a pipeline passes on; None if it cannot."""
     if isinstance(model, TermFrequencyVectorizer):
-        return len(model.terms_)
+        return model._n_terms
     if isinstance(model, CountScaler):
         return int(model.n_features_in_)
     return model.n_selected_ if isinstance(model, MaxDiscClassifier) else None
@@ -264,14 +280,29 @@ class Shelf:
         if rule is None or not all(isinstance(word, str) for word in rule.stop_words):
             raise ModelFileError("the parameters of its vectorizer are none.")
         model.terms_, model.mean_length_ = np.array(terms, dtype=object), mean_length
+        if "n_features" in fitted:
+            columns, n_features = self.array("columns", Field("K", np.int64)), self._n_features(fitted)
+            inside = len(columns) == len(terms) and columns[0] >= 0 and columns[-1] < n_features
+            if not inside or not (np.diff(columns) > 0).all():
+                raise ModelFileError("the columns of its vocabulary are not in order.")
+            model._place_terms(columns, n_features)
         return model
 
+    def _n_features(self, fitted: Node, what: str = "model") -> int:
+        """Return how many features there are, of which only the selected ones were written."""
+        n_features = fitted["n_features"]
+        if type(n_features) is not int or not 0 < n_features <= _MOST_FEATURES:
+            raise ModelFileError(f"the number of features of its {what} is {short(n_features)}.")
+        return n_features
+
     def _scaler(self, model: CountScaler, fitted: Node) -> CountScaler:
-        mean_length, n_features, scale = fitted["mean_length"], fitted["n_features"], model.scale
+        mean_length, n_features, scale = (
+            fitted["mean_length"],
+            self._n_features(fitted, "scaler"),
+            model.scale,
+        )
         if type(mean_length) is not float or not 0 <= mean_length < np.inf:
             raise ModelFileError(f"its mean length of rows is {short(mean_length)}.")
-        if type(n_features) is not int or not 0 < n_features <= _MOST_FEATURES:
-            raise ModelFileError(f"the features of its scaler are {short(n_features)}.")
         if not (scale is None or isinstance(scale, str)) or scale not in SCALES:
             raise ModelFileError("the parameters of its scaler are none.")
         self.lengths["D"] = n_features
@@ -286,7 +317,7 @@ class Shelf:
         divergence = self._divergence(fitted["divergence"])
         self.lengths["L"] = family.n_statistics
         classes = self.labels(fitted["labels"])
-        ranking = self.value(FeatureRanking, "ranking")
+        ranking = self._ranking(fitted)
         joint = self._joint(fitted.get("joint"), family)
         decision: LinearDecision | JointDecision | AveragedDecision
         evidence: Evidence | AveragedEvidence | None = None
@@ -304,14 +335,56 @@ class Shelf:
             decision = self.value(JointDecision, "decision")
         class_prior = self.array("class_prior", Field("C"))
         prior = self.array("prior", Field("C", optional=True))
-        path, moments = self._path(fitted["path"]), None
+        path, moments, selected = self._path(fitted["path"]), None, None
         if self.known(fitted["moments"], bool, "word on moments"):
-            moments = self.value(ClassMoments, "moments", squares=self.squares("moments"))
+            moments = self.moments("moments", family.n_statistics, self.lengths["D"])
+        if ranking is None:
+            selected = self._selected([("moments", family, self.lengths["K"])])
+            ranking = _ranking_of(selected, decision.columns)
         stability = self._stability()
-        require_sound(ranking, decision, class_prior, prior, path, moments)
+        require_sound(ranking, decision, class_prior, prior, path, self.lengths["D"])
         choice, made = Choice(smoothing, self.lengths["K"], path, stability), (ranking, decision)
         given = (family, classes, class_prior, prior, divergence, choice, self.lengths["D"], moments)
-        return FittedModel(*given, made, joint, evidence, unknown)
+        return FittedModel(*given, made, joint, evidence, unknown, selected=selected)
+
+    def _ranking(self, fitted: Node) -> FeatureRanking | None:
+        """Return the ranking of all features; None if only the selected ones were written."""
+        if "n_features" not in fitted:
+            return self.value(FeatureRanking, "ranking")
+        if fitted["moments"] is not False:
+            raise ModelFileError("it has moments of all its features, but ranks only some.")
+        self.lengths["D"] = self._n_features(fitted)
+        return None
+
+    def _selected(self, blocks: Sequence[tuple[str, Family, int]]) -> Selected:
+        """Return what is known of the selected features, by the name, family and cells of each block."""
+        known = any(self.has(f"{name}.weight") for name, _, _ in blocks)
+        there = [known and n_cells > 0 for _, _, n_cells in blocks]
+        parts = [
+            self.moments(name, family.n_statistics, n_cells) if here else None
+            for (name, family, n_cells), here in zip(blocks, there, strict=True)
+        ]
+        levels = [
+            self._level(name, family.n_statistics) if here else None
+            for (name, family, _), here in zip(blocks, there, strict=True)
+        ]
+        found = self.value(Selected, "selected", moments=parts if known else None, levels=levels)
+        _require_shares(found.stability)
+        return found
+
+    def _level(self, name: str, n_statistics: int) -> Level | None:
+        """Return what a smoothing with a flat target draws the features of a block towards."""
+        own = replace(self, lengths={"N": n_statistics + 1})
+        level = own.array(f"{name}.level", Field("N", optional=True))
+        return None if level is None else (level[:-1, None], float(level[-1]))
+
+    def moments(self, name: str, n_statistics: int, n_cells: int) -> ClassMoments:
+        """Return the moments of a block, or of the only one."""
+        own = replace(self, lengths={"C": self.lengths["C"], "L": n_statistics, "D": n_cells})
+        moments = own.value(ClassMoments, name, squares=own.squares(name))
+        if not are_moments(moments):
+            raise ModelFileError("its moments are none.")
+        return moments
 
     def _novelty(self, there: Any) -> Novelty:
         if there is not True:
@@ -345,7 +418,7 @@ class Shelf:
     def _mixed(self, fitted: Node) -> FittedModel:
         smoothing = self.known(fitted["smoothing"], Smoothing, "smoothing")
         divergence, classes = self._divergence(fitted["divergence"]), self.labels(fitted["labels"])
-        ranking = self.value(FeatureRanking, "ranking")
+        ranking = self._ranking(fitted)
         schema = schema_of(self, fitted["families"])
         decision = decision_of(self, schema)
         evidence = None if fitted["evidence"] is None else self._evidence(fitted["evidence"])
@@ -361,14 +434,22 @@ class Shelf:
             unknown = replace(decision, parts=parts, log_prior=np.zeros(2))
         class_prior = self.array("class_prior", Field("C"))
         prior = self.array("prior", Field("C", optional=True))
-        path, moments = self._path(fitted["path"]), None
+        path, moments, selected = self._path(fitted["path"]), None, None
         if self.known(fitted["moments"], bool, "word on moments"):
-            moments = moments_of(self, schema, len(classes))
+            moments = moments_of(self, schema)
+        if ranking is None:
+            pairs = zip(schema.columns.blocks, decision.parts, strict=True)
+            selected = self._selected(
+                [(f"moments{b}", block.family, len(part.places)) for b, (block, part) in enumerate(pairs)]
+            )
+            ranking = _ranking_of(selected, decision.columns)
         stability = self._stability()
-        require_sound(ranking, decision, class_prior, prior, path, moments)
+        require_sound(ranking, decision, class_prior, prior, path, self.lengths["D"])
         choice, made = Choice(smoothing, self.lengths["K"], path, stability), (ranking, decision)
         given = (schema.columns, classes, class_prior, prior, divergence, choice, self.lengths["D"], moments)
-        return FittedModel(*given, made, evidence=evidence, made_unknown=unknown, schema=schema)
+        return FittedModel(
+            *given, made, evidence=evidence, made_unknown=unknown, schema=schema, selected=selected
+        )
 
     def squares(self, name: str) -> float | None:
         """Return the sum of the squared weights of the rows, where a file has it."""
@@ -377,8 +458,7 @@ class Shelf:
 
     def _stability(self) -> Array | None:
         stability: Array | None = self.array("stability", Field("D", optional=True))
-        if stability is not None and not ((stability >= 0) & (stability <= 1)).all():
-            raise ModelFileError("its stability is not a share of folds.")
+        _require_shares(stability)
         return stability
 
     def _divergence(self, node: Any) -> Divergence:

@@ -9,7 +9,6 @@ from maxdisc.decisions.joint_average import AveragedDecision
 from maxdisc.decisions.linear import LinearDecision
 from maxdisc.decisions.mixed import MixedDecision
 from maxdisc.divergences.class_divergences import FeatureRanking
-from maxdisc.families.blocks import AnyMoments
 from maxdisc.model_file.container import ModelFileError
 from maxdisc.model_file.fields import Array
 from maxdisc.moments.class_moments import ClassMoments
@@ -24,10 +23,10 @@ def require_sound(
     class_prior: Array,
     prior: Array | None,
     path: SelectionPath | None,
-    moments: AnyMoments | None,
+    n_features: int,
 ) -> None:
     """Raise :class:`ModelFileError` for finite arrays of the right shapes that are no model."""
-    n_features, size = len(ranking.scores), len(decision.columns)
+    size = len(decision.columns)
     with np.errstate(all="ignore"):
         laws = {
             "its ranking is no order of its features": _is_order(ranking, n_features),
@@ -40,7 +39,6 @@ def require_sound(
             "its densities do not integrate to 1": isinstance(decision, MixedDecision)
             or is_normalised(decision),
             "its path of accuracies is none": path is None or _is_path(path, n_features),
-            "its moments are none": not isinstance(moments, ClassMoments) or _are_moments(moments),
         }
     for complaint, holds in laws.items():
         if not holds:
@@ -48,9 +46,9 @@ def require_sound(
 
 
 def _is_order(ranking: FeatureRanking, n_features: int) -> bool:
-    unsolved = ranking.unsolved
-    known = ((unsolved >= 0) & (unsolved < n_features)).all()
-    return bool(known and np.array_equal(np.sort(ranking.order), np.arange(n_features)))
+    """Return whether features are ranked, each once: all of them, or those of a file without moments."""
+    known = all(((at >= 0) & (at < n_features)).all() for at in (ranking.order, ranking.unsolved))
+    return bool(known and len(np.unique(ranking.order)) == len(ranking.order))
 
 
 def _is_distribution(values: Array) -> bool:
@@ -119,6 +117,7 @@ def _is_path(path: SelectionPath, n_features: int) -> bool:
     return bool(growing and path.sizes[-1] <= n_features and shares and weighty)
 
 
-def _are_moments(moments: ClassMoments) -> bool:
+def are_moments(moments: ClassMoments) -> bool:
+    """Return whether no weight is negative."""
     weights = (moments.weight, moments.observed, moments.nonzero, moments.squared, moments.squares)
     return all(weight is None or bool(np.all(weight >= 0)) for weight in weights)

@@ -5,26 +5,23 @@ from __future__ import annotations
 import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from maxdisc.calibration.evidence import Evidence
-from maxdisc.calibration.novelty import Novelty
 from maxdisc.classifier import MaxDiscClassifier
 from maxdisc.decisions.joint_average import AveragedDecision
 from maxdisc.decisions.mixed import MixedDecision
 from maxdisc.discriminative import DiscriminativeMaxEnt
-from maxdisc.divergences.class_divergences import FeatureRanking
 from maxdisc.families.blocks import MixedMoments
 from maxdisc.fitting.documents import as_pipeline
 from maxdisc.model_file.container import ModelFileError
 from maxdisc.model_file.fields import BESIDE, FIELDS, Array, Node
 from maxdisc.model_file.mixed_columns import put_blocks, put_schema
 from maxdisc.model_file.values import encoded, encoded_strings, label_type
-from maxdisc.moments.class_moments import ClassMoments
 from maxdisc.search import MaxDiscSearchCV
 from maxdisc.words.scaling import CountScaler
 from maxdisc.words.vectorizer import TermFrequencyVectorizer
@@ -38,6 +35,8 @@ class Describer:
     moments: bool
     tensors: dict[str, Array]
     prefix: str = ""
+    #: The columns that the next step of a pipeline uses, where the others may be left out.
+    used: Array | None = None
 
     def model(self, model: Any) -> Node:
         """Return a pipeline, a classifier of documents, or one estimator; of a search, its best."""
@@ -47,13 +46,24 @@ class Describer:
         pipeline = as_pipeline(model)
         if type(pipeline) is not Pipeline:
             return self.step(model)
+        followers = [*(step for _, step in pipeline.steps[1:]), None]
         steps = [
-            [name, replace(self, prefix=f"{position}.").step(step)]
-            for position, (name, step) in enumerate(pipeline.steps)
+            [name, replace(self, prefix=f"{position}.", used=self._used(step, after)).step(step)]
+            for position, ((name, step), after) in enumerate(zip(pipeline.steps, followers, strict=True))
         ]
         if isinstance(model, MaxDiscClassifier):
             return {"kind": "documents", "default": model.vectorizer is None, "steps": steps}
         return {"kind": "pipeline", "verbose": bool(pipeline.verbose), "steps": steps}
+
+    def _used(self, model: Any, after: Any) -> Array | None:
+        """Return the columns of a vectorizer that matter to the step after it; None if all do.
+
+        All do where a document's counts are scaled by their sum, which is that of all known terms.
+        """
+        selects = type(model) is TermFrequencyVectorizer and type(after) is MaxDiscClassifier
+        if self.moments or not selects or model.scale is not None:
+            return None
+        return np.sort(after.decision_.columns)
 
     def step(self, model: Any) -> Node:
         """Return one estimator: its parameters and what it learnt."""
@@ -93,8 +103,15 @@ class Describer:
 
     def vectorizer(self, model: TermFrequencyVectorizer) -> Node:
         """Return what a vectorizer learnt."""
-        self._put_strings("terms", model.terms_, "the vocabulary")
-        return {"mean_length": float(model.mean_length_)}
+        terms, columns, fitted = model.terms_, model._term_columns, {"mean_length": float(model.mean_length_)}
+        if self.used is not None:
+            kept = np.isin(columns, self.used)
+            terms, columns = terms[kept], columns[kept]
+        self._put_strings("terms", terms, "the vocabulary")
+        if len(columns) == model._n_terms:
+            return fitted
+        self._put("columns", columns)
+        return {**fitted, "n_features": model._n_terms}
 
     def scaler(self, model: CountScaler) -> Node:
         """Return what a scaler learnt."""
@@ -107,14 +124,10 @@ class Describer:
         labels = self._put_labels_and_names(model)
         self._put("class_prior", model.class_prior_)
         self._put("prior", learnt.prior)
-        self._put("stability", model.stability_)
-        ranking, decision = learnt.model
-        moments = model.moments_ if self.moments else None
+        decision = learnt.model[1]
         if isinstance(decision, MixedDecision):
-            return self._mixed(model, labels, ranking, decision)
-        values: dict[str, Any] = {"ranking": ranking, "decision": decision, "path": path, "moments": moments}
-        if isinstance(moments, ClassMoments) and moments.squares is not None:
-            self._put("moments.squares", np.array([moments.squares]))
+            return self._mixed(model, labels, decision)
+        values: dict[str, Any] = {"decision": decision, "path": path}
         average: Node = {}
         evidence = model.evidence_
         if isinstance(evidence, Evidence):
@@ -131,28 +144,50 @@ class Describer:
                 "n_rows": evidence.n_rows,
             }
         for name, value in values.items():
-            for field in FIELDS[type(value)] if value is not None else ():
-                self._put(f"{name}.{field}", getattr(value, field))
+            self._put_value(name, value)
         return {
+            **self._features(model, "moments"),
             "labels": labels,
             "family": encoded(model.families_[0][0], self.functions, "family"),
             "divergence": encoded(learnt.divergence, self.functions, "divergence"),
             "smoothing": encoded(model.smoothing_, self.functions, "smoothing"),
             "path": path and encoded(path.smoothing, self.functions, "smoothing"),
-            "moments": self.moments,
             **({} if model.joint_ is None else {"joint": encoded(model.joint_, self.functions, "joint")}),
             **({"average": average} if average else {}),
             **({"evidence": _figures(evidence)} if isinstance(evidence, Evidence) else {}),
             **self._novelty(model),
         }
 
+    def _features(self, model: MaxDiscClassifier, *names: str) -> Node:
+        """Return how many features there are, if only the selected ones are written.
+
+        Puts the moments, by block, under these names, and the ranking.
+        """
+        learnt = model._learnt
+        if self.moments:
+            moments = model.moments_
+            parts: Any = moments.parts if isinstance(moments, MixedMoments) else [moments]
+            self._put_value("ranking", learnt.model[0])
+            self._put("stability", learnt.stability)
+            levels: Any = [None] * len(parts)
+        else:
+            selected = learnt.of_selected()
+            self._put_value("selected", selected)
+            parts, levels = selected.moments or (), selected.levels or ()
+        for name, part, level in zip(names, parts, levels, strict=False):
+            self._put_value(name, part)
+            if part is not None and part.squares is not None:
+                self._put(f"{name}.squares", np.array([part.squares]))
+            if level is not None:
+                self._put(f"{name}.level", np.append(level[0], level[1]))
+        return {"moments": self.moments, **({} if self.moments else {"n_features": learnt.n_features})}
+
     def _novelty(self, model: MaxDiscClassifier) -> Node:
         """Return what is usual of rows of known classes, and the densities of unknown ones."""
         evidence = model.evidence_
         if not isinstance(evidence, Evidence) or evidence.novelty is None:
             return {}
-        for field in FIELDS[Novelty]:
-            self._put(f"novelty.{field}", getattr(evidence.novelty, field))
+        self._put_value("novelty", evidence.novelty)
         unknown = model._learnt.unknown
         parts = [part.decision for part in unknown.parts] if isinstance(unknown, MixedDecision) else [unknown]
         for place, part in enumerate(parts):
@@ -160,24 +195,21 @@ class Describer:
                 self._put(f"unknown{place}.{field}", getattr(part, field))
         return {"novelty": True}
 
-    def _mixed(
-        self, model: MaxDiscClassifier, labels: str, ranking: FeatureRanking, decision: MixedDecision
-    ) -> Node:
+    def _mixed(self, model: MaxDiscClassifier, labels: str, decision: MixedDecision) -> Node:
         schema, path, evidence = model._schema, model.path_, model.evidence_
         assert schema is not None  # by which the columns were read
         put_schema(self._put, schema)
         self._put_strings("schema.words", schema.levels.words, "the categories")
-        put_blocks(self._put, decision, cast(MixedMoments, model.moments_) if self.moments else None)
-        for name, value in {"ranking": ranking, "path": path, "evidence": evidence}.items():
-            for field in FIELDS[type(value)] if value is not None else ():
-                self._put(f"{name}.{field}", getattr(value, field))
+        put_blocks(self._put, decision)
+        self._put_value("path", path)
+        self._put_value("evidence", evidence)
         return {
+            **self._features(model, *(f"moments{place}" for place in range(len(decision.parts)))),
             "labels": labels,
             "families": [encoded(family, self.functions, "family") for family, _ in schema.families],
             "divergence": encoded(model._learnt.divergence, self.functions, "divergence"),
             "smoothing": encoded(model.smoothing_, self.functions, "smoothing"),
             "path": path and encoded(path.smoothing, self.functions, "smoothing"),
-            "moments": self.moments,
             "evidence": _figures(evidence) if isinstance(evidence, Evidence) else None,
             **self._novelty(model),
         }
@@ -209,6 +241,10 @@ class Describer:
     def _put(self, name: str, array: Array | None) -> None:
         if array is not None:
             self.tensors[self.prefix + name] = array
+
+    def _put_value(self, name: str, value: Any) -> None:
+        for field in FIELDS[type(value)] if value is not None else ():
+            self._put(f"{name}.{field}", getattr(value, field))
 
     def _put_strings(self, name: str, strings: Array, what: str) -> None:
         for part, array in encoded_strings(strings.tolist(), what).items():

@@ -13,8 +13,8 @@ from maxdisc.report.summary import percent
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 #: What is said of features of which nothing is known about luck.
 WITHOUT_Q = (
-    "Where q is a dash, the model's moments do not tell it: MaxDiscClassifier.ranking_table(X, y), or "
-    "maxdisc rank with --data, finds it from labelled rows."
+    "Where q is a dash, the model's moments do not tell it, or its file has none (--keep-moments): "
+    "MaxDiscClassifier.ranking_table(X, y), or maxdisc rank with --data, finds it from labelled rows."
 )
 
 

@@ -56,7 +56,7 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
     Attributes
     ----------
     terms_ : ndarray of shape (D,)
-        The terms, by column.
+        The terms, by column. Of a model file that holds selected features alone, their terms.
     vocabulary_ : dict
         From terms to columns.
     mean_length_ : float
@@ -249,10 +249,23 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
     @terms_.setter
     def terms_(self, terms: npt.NDArray[np.object_]) -> None:
         self._terms = terms
-        self._forget("_found", "_vocabulary")
+        self._forget("_found", "_vocabulary", "_places")
+
+    def _place_terms(self, columns: Integers, n_columns: int) -> None:
+        """Set the columns of the terms, of a model file that holds only those of selected features."""
+        self._places = columns, n_columns
+        self._forget("_vocabulary")
+
+    @property
+    def _term_columns(self) -> Integers:
+        """The columns of the terms, rising."""
+        return self._places[0] if "_places" in self.__dict__ else np.arange(len(self.terms_))
 
     @property
     def _n_terms(self) -> int:
+        """D, the number of columns."""
+        if "_places" in self.__dict__:
+            return self._places[1]
         found = self.__dict__.get("_found")
         return len(self._terms) if found is None else len(found[1])
 
@@ -337,7 +350,7 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
         """From terms to columns."""
         check_is_fitted(self, "terms_")
         if "_vocabulary" not in self.__dict__:
-            self._vocabulary = {term: column for column, term in enumerate(self.terms_.tolist())}
+            self._vocabulary = dict(zip(self.terms_.tolist(), self._term_columns.tolist(), strict=True))
         return self._vocabulary
 
     def transform(self, raw_documents: Iterable[str]) -> Matrix:
@@ -403,10 +416,14 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (D,)
-            Terms.
+            Terms; ``x`` and the column where a model file has left a term out.
         """
         check_is_fitted(self, "terms_")
-        return self.terms_
+        if "_places" not in self.__dict__:
+            return self.terms_
+        names = np.array([f"x{column}" for column in range(self._n_terms)], dtype=object)
+        names[self._term_columns] = self.terms_
+        return names
 
     def inverse_transform(self, X: Matrix) -> list[npt.NDArray[np.object_]]:
         """Return the terms of each row, in the order of their columns.
@@ -423,12 +440,13 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "terms_")
         X = sp.csr_array(X)
-        if X.shape[1] != len(self.terms_):
-            raise ValueError(f"X has {X.shape[1]} columns, but the vocabulary has {len(self.terms_)} terms.")
+        names = self.get_feature_names_out()
+        if X.shape[1] != len(names):
+            raise ValueError(f"X has {X.shape[1]} columns, but the vocabulary has {len(names)} terms.")
         X = X.copy()
         X.eliminate_zeros()
         X.sort_indices()
-        return [self.terms_[X.indices[a:b]] for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)]
+        return [names[X.indices[a:b]] for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

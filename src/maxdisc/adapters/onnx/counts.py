@@ -31,7 +31,7 @@ def vectorizer_shapes(operator: Any) -> None:
         )
     check_is_fitted(operator.raw_operator, "terms_")
     n_rows = documents.get_first_dimension()
-    operator.outputs[0].set_type(DoubleTensorType([n_rows, len(operator.raw_operator.terms_)]))
+    operator.outputs[0].set_type(DoubleTensorType([n_rows, operator.raw_operator._n_terms]))
 
 
 def scaler_shapes(operator: Any) -> None:
@@ -64,7 +64,7 @@ def convert_vectorizer(scope: Any, operator: Any, container: Any) -> None:
     )
     counts = _counted(graph, model, _never_empty(graph, texts, words))
     # Counts are whole numbers, which single precision has exactly.
-    _scaled(graph, graph.cast(counts), model, len(model.terms_), operator.outputs[0].full_name)
+    _scaled(graph, graph.cast(counts), model, model._n_terms, operator.outputs[0].full_name)
 
 
 def convert_scaler(scope: Any, operator: Any, container: Any) -> None:
@@ -112,7 +112,7 @@ def _never_empty(graph: Graph, texts: str, words: str) -> str:
 def _counted(graph: Graph, model: TermFrequencyVectorizer, words: str) -> str:
     """Return how often each term stands in a row of words, shape (n, D)."""
     by_length: dict[int, list[tuple[int, list[str]]]] = {}
-    for column, term in enumerate(model.terms_.tolist()):
+    for term, column in model.vocabulary_.items():
         parts = term.split(" ")
         by_length.setdefault(len(parts), []).append((column, parts))
     low, high = model.ngram_range
@@ -142,7 +142,7 @@ def _counted(graph: Graph, model: TermFrequencyVectorizer, words: str) -> str:
             pool_strings=pool,
         ),
         np.array(columns),
-        len(model.terms_),
+        model._n_terms,
     )
 
 

@@ -232,7 +232,7 @@ class _ModelWriter(MLWriter):
 
     def saveImpl(self, path: str) -> None:
         model, spark = self.instance, self.sparkSession
-        content = to_bytes(model.estimator)
+        content = to_bytes(model.estimator, moments=True)  # a saved model may go on learning
         cells = [
             (number, bytearray(content[start : start + _CELL]))
             for number, start in enumerate(range(0, len(content), _CELL))

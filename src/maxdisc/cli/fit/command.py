@@ -204,11 +204,12 @@ def fit(
     moments: Annotated[
         bool,
         typer.Option(
-            "--moments/--no-moments",
-            help="Keep what further learning needs; without it the file is smaller.",
+            "--keep-moments/--no-moments",
+            help="Keep the moments of all features, for further learning and q-values. The file is then many "
+            "times larger, by 8 bytes or more for each class and feature.",
             rich_help_panel=OUTPUT,
         ),
-    ] = True,
+    ] = False,
     stream: Annotated[
         bool,
         typer.Option(
@@ -376,6 +377,8 @@ def fit(
     from maxdisc.model_file.persistence import save
 
     save(model, output, moments=moments, about=_about(roles, rows, dataset.formats, layer))
+    if moments:
+        speech.note(_cost_of_moments(output))
     if streaming is not None:
         streaming.finish()
     speech.say_notes()
@@ -391,6 +394,16 @@ def fit(
             ],
         }
     say_json(facts) if json else _show(facts)
+
+
+def _cost_of_moments(output: Path) -> str:
+    """Return how much of a file its moments take, as text."""
+    from maxdisc.model_file.persistence import describe
+
+    facts = describe(output)
+    tensors = facts["tensors"].items()
+    n_bytes = sum(tensor["bytes"] for name, tensor in tensors if "moments" in name)
+    return f"--keep-moments: the moments take {size_of(n_bytes)} of the file's {size_of(facts['bytes'])}"
 
 
 def _require_soft(skip: bool, search: bool, stream: bool, engine: Engine, structure: Structure) -> None:
