@@ -154,7 +154,9 @@ def evidence_line(evidence: dict[str, Any], log_loss: float | None) -> str:
     """Describe the calibration: kind, weights of bands, corrections, held-out log-loss."""
     parts = [evidence["kind"]]
     if evidence["weights"]:
-        parts.append("weights " + " ".join(f"{weight:.2f}" for weight in evidence["weights"][:12]))
+        # Beside corrections the weights of bands are small: two decimals would show zeros.
+        digits = ".2g" if evidence["corrected"] else ".2f"
+        parts.append("weights " + " ".join(f"{weight:{digits}}" for weight in evidence["weights"][:12]))
     if evidence["corrected"]:
         parts.append(f"{evidence['corrected']:,} features corrected")
     if log_loss is not None:

@@ -130,7 +130,7 @@ def fit(
         Evidence,
         typer.Option(
             help="refined: single features corrected; calibrated: weighed by held-out rows; raw: as is; "
-            "auto: refined if the rows allow it.",
+            "auto: refined for text and other sparse rows.",
             rich_help_panel=LEARNING,
         ),
     ] = Evidence.auto,
