@@ -44,9 +44,7 @@ class Task:
 def docstring_task(level: Literal["package", "subpackage"] = "subpackage") -> Task:
     """Which package, or subpackage, does a docstring document?"""
     documents = load_docstrings(level)
-    words = TermFrequencyVectorizer(
-        token_pattern=r"(?u)\b[a-zA-Z]{2,}\b", stop_words="english", min_df=3
-    )
+    words = TermFrequencyVectorizer(token_pattern=r"(?u)\b[a-zA-Z]{2,}\b", stop_words="english", min_df=3)
     return Task(
         f"docstrings: which {level} do they document?",
         np.array(documents.data, dtype=object),
