@@ -501,7 +501,7 @@ def test_the_command_gives_the_model_that_it_gives_without_dask(form, client, co
     glob = write_parts(tmp_path, form)
     if form == "csv":
         (tmp_path / "part9.csv").write_text(",".join([*WORDS, "kind"]) + "\n")
-    usual = ["fit", glob, "--label", "kind", "--json"] + (
+    usual = ["fit", glob, "--label", "kind", "--keep-moments", "--json"] + (
         ["--text", "body"] if form == "jsonl" else ["--family", "gaussian"]
     )
     address = client.scheduler.address

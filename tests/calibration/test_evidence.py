@@ -332,7 +332,7 @@ def test_a_class_of_one_row_among_others_does_not_stop_them(evidence, form):
 @pytest.mark.parametrize("cv", ["holdout", 2, RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)])
 def test_refining_needs_folds_that_share_out_the_rows(cv):
     X, y = counts(200, 10)
-    with pytest.warns(UserWarning, match="it is calibrated"):
+    with pytest.warns(UserWarning, match="evidence is calibrated: refined evidence needs"):
         model = MaxDiscClassifier(evidence="refined", cv=cv).fit(X, y)
     same = MaxDiscClassifier(cv=cv).fit(X, y)
     np.testing.assert_array_equal(model.predict_proba(X), same.predict_proba(X))

@@ -85,6 +85,9 @@ def files(tmp_path_factory):
     write_csv(folder / "train.csv", documents(150, seed=0))
     write_csv(folder / "test.csv", documents(60, seed=1))
     write_csv(folder / "iris.csv", iris_rows())
-    assert main(["fit", str(folder / "train.csv"), "-o", str(folder / "topics.maxdisc"), "-q"]) == 0
+    assert (
+        main(["fit", str(folder / "train.csv"), "-o", str(folder / "topics.maxdisc"), "--keep-moments", "-q"])
+        == 0
+    )
     assert main(["fit", str(folder / "iris.csv"), "-o", str(folder / "iris.maxdisc"), "-q"]) == 0
     return folder

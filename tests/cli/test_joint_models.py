@@ -21,7 +21,7 @@ def wine(tmp_path):
 
 def test_info_says_what_it_is(run, wine):
     shown = run("info", wine / "wine.maxdisc").out
-    assert "format 3" in shown
+    assert "format 4" in shown
     assert "no (features are described jointly)" in shown
     assert "Joint('shared', 'auto', 'top', None)" in shown
 

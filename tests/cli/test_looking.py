@@ -119,7 +119,15 @@ class TestRankByRows:
         names = [f"x{j}" for j in range(12)]
         lines = [",".join([*map(repr, row.tolist()), label]) for row, label in zip(X, y, strict=True)]
         (tmp_path / "gamma.csv").write_text("\n".join([",".join([*names, "kind"]), *lines]) + "\n")
-        arguments = ("--label", "kind", "--family", "gamma", "-o", tmp_path / "gamma.maxdisc")
+        arguments = (
+            "--label",
+            "kind",
+            "--family",
+            "gamma",
+            "-o",
+            tmp_path / "gamma.maxdisc",
+            "--keep-moments",
+        )
         assert run("fit", tmp_path / "gamma.csv", *arguments).code == 0
         return X, y, names
 

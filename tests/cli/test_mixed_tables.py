@@ -146,6 +146,7 @@ def test_a_stream_of_a_mixed_table_gives_the_model_of_the_table(run, tmp_path):
     for place, some in enumerate(np.array_split(order, 3)):
         rows.iloc[some].to_csv(tmp_path / "parts" / f"{place}.csv", index=False)
     given = ["--label", "income", "--categorical", "zip", "--missing", "informative", "--exclude", "name"]
+    given += ["--keep-moments"]
     assert run("fit", tmp_path / "whole.csv", "-o", tmp_path / "here", *given, "--folds", "hash").code == 0
     kept = ["--checkpoint", tmp_path / "kept"]
     done = run("fit", tmp_path / "parts" / "*.csv", "-o", tmp_path / "there", *given, "--stream", *kept)

@@ -121,7 +121,7 @@ def test_the_model_is_that_of_the_rows_in_memory(run, tmp_path, form):
     rows = list(documents(150, seed=3))
     for part in range(3):
         WRITERS[form](tmp_path / f"part-{part}.{form}", rows[part * 40 : part * 40 + 40 + 30 * (part == 2)])
-    data = [tmp_path / f"part-*.{form}", "--text", "body", "--label", "topic"]
+    data = [tmp_path / f"part-*.{form}", "--text", "body", "--label", "topic", "--keep-moments"]
     assert run("fit", *data, "-o", tmp_path / "here", "--folds", "hash").code == 0
     done = run("fit", *data, "-o", tmp_path / "there", "--stream", "--json")
     assert done.code == 0, done.err
@@ -179,7 +179,7 @@ def test_it_does_not_matter_how_rows_are_shared_out_among_files(cuts, most, tmp_
         write_csv(folder / f"part-{number}.csv", rows[start:stop])
     with batches_of(most):
         for name in ("whole", "part-*"):
-            arguments = ["--text", "body", "--label", "topic", "--stream", "-q"]
+            arguments = ["--text", "body", "--label", "topic", "--stream", "--keep-moments", "-q"]
             assert main(["fit", str(folder / f"{name}.csv"), "-o", str(folder / name[:5]), *arguments]) == 0
     same_model(folder / "whole", folder / "part-")
 

@@ -54,7 +54,6 @@ def test_calibrated_is_the_default_and_shown(run, files, tmp_path):
     assert shown.code == 0
     assert "calibrated, weights " in shown.out
     assert "all as usual" in shown.out
-    assert "yes" in shown.out
     told = run("info", tmp_path / "m", "--json").json["steps"][-1]["evidence"]
     assert told["log_loss"] == load(tmp_path / "m")[-1].evidence_.log_loss
 

@@ -7,7 +7,6 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import gammaln
 from sklearn.base import clone
-from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 from maxdisc import MaxDiscClassifier, ModelFileError, load, save
@@ -104,19 +103,12 @@ def test_classify_explain_sample_and_save(name, tmp_path):
     )
     drawn, _ = model.sample(200)
     assert family.support.contains(drawn, family.integral).all()
-    save(model, tmp_path / "numeric.maxdisc")
+    save(model, tmp_path / "numeric.maxdisc", moments=True)
     again = load(tmp_path / "numeric.maxdisc")
     assert again.family == family
     assert hash(again.family) == hash(family)
     np.testing.assert_array_equal(again.predict_joint_log_proba(X), model.predict_joint_log_proba(X))
     assert describe(tmp_path / "numeric.maxdisc")["format"] == 3
-
-
-def test_files_without_a_numeric_family_stay_in_the_first_format(tmp_path):
-    X, y = load_iris(return_X_y=True)
-    model = MaxDiscClassifier(smoothing=1.0, evidence="raw", n_features="all").fit(X, y)
-    save(model, tmp_path / "closed.maxdisc", moments=False)
-    assert describe(tmp_path / "closed.maxdisc")["format"] == 1
 
 
 def test_functions_of_the_users_own_go_by_name(tmp_path):

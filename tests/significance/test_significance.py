@@ -211,7 +211,7 @@ def test_a_file_tells_what_the_model_told(name, weighted, tmp_path):
     X = rng.poisson(2.0 + y[:, None] * np.arange(6), (60, 6)).astype(float)
     weights = rng.random(60) + 0.5 if weighted else None
     model = MaxDiscClassifier(family=name).fit(X, y, weights)
-    save(model, tmp_path / "m.maxdisc")
+    save(model, tmp_path / "m.maxdisc", moments=True)
     before, after = model.ranking_table(), load(tmp_path / "m.maxdisc").ranking_table()
     for column in before:
         np.testing.assert_array_equal(before[column], after[column])
@@ -261,7 +261,7 @@ def test_mixed_columns_have_p_values_too(tmp_path):
     kept = table["feature"].tolist().index("number apart")
     assert table["mean[z]"][kept] == pytest.approx(frame["number apart"][y == "z"].mean())
     assert table["direction[z]"][kept] == 1
-    save(model, tmp_path / "m.maxdisc")
+    save(model, tmp_path / "m.maxdisc", moments=True)
     before, after = model.ranking_table(), load(tmp_path / "m.maxdisc").ranking_table()
     for column in before:
         np.testing.assert_array_equal(before[column], after[column])

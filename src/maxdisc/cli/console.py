@@ -154,8 +154,8 @@ def evidence_line(evidence: dict[str, Any], log_loss: float | None) -> str:
     """Describe the calibration: kind, weights of bands, corrections, held-out log-loss."""
     parts = [evidence["kind"]]
     if evidence["weights"]:
-        # Beside corrections the weights of bands are small: two decimals would show zeros.
-        digits = ".2g" if evidence["corrected"] else ".2f"
+        # Weights of logs of counts are small: two decimals would show zeros.
+        digits = ".2f" if max(evidence["weights"]) >= 0.1 else ".2g"
         parts.append("weights " + " ".join(f"{weight:{digits}}" for weight in evidence["weights"][:12]))
     if evidence["corrected"]:
         parts.append(f"{evidence['corrected']:,} features corrected")

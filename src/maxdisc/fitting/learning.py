@@ -175,7 +175,7 @@ def settle(settings: Settings, rows: Rows, models: Models) -> tuple[Choice, Evid
             "classes and more than there are bands and classes; these are too few: it is raw."
         )
     elif hindrance is not None and refines(settings, rows):
-        notice(f"{hindrance}: it is calibrated.")
+        notice(f"evidence is calibrated: {hindrance}.")
     return choice, evidence, is_refined
 
 
