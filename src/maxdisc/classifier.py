@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -34,7 +35,7 @@ from maxdisc.fitting.data import (
     require_some_labels,
     unlabelled_rows,
 )
-from maxdisc.fitting.documents import feature_names, vectorize
+from maxdisc.fitting.documents import Pieces, feature_names, find_documents, vectorize
 from maxdisc.fitting.fitted_model import WITHOUT_MOMENTS, Decision, FittedModel
 from maxdisc.fitting.learning import Data, added, chosen_anew, learn
 from maxdisc.fitting.ranking_table import permuted, ranking_table, told_significance
@@ -277,12 +278,15 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         """
         with self._all_or_nothing():
             settings = self._asked()
+            documents = find_documents(X)
             X = vectorize(self, X, y, reset=True)
             y, missing = sorted_out(y, settings.unlabelled)
             if missing is not None:
                 require_some_labels(settings, missing)
             columns = settings.reads_columns(X)
             given = labelled(self, X, y, sample_weight, columns, reset=True)
+            if documents is not None:
+                given = replace(given, pieces=Pieces(documents, self.vectorizer_))
             settings.require_mixable(columns)
             if missing is None:
                 return self._take(learn(settings, data_of(settings, given, X, groups)))
@@ -616,8 +620,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         ndarray of shape (N,)
             Log density, or log probability for the families of counts; missing cells are integrated out.
         """
-        X = self._rows(X)
-        density = self._learnt.density
+        rows = self._rows(X)
+        X, density = self._learnt.scaled(rows), self._learnt.density
         with limited_threads(given_jobs(self.n_jobs)):
             return np.asarray(logsumexp(density.scores(X), axis=1) + density.log_base(X))
 

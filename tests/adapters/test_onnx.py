@@ -57,6 +57,7 @@ import skl2onnx
 from skl2onnx.common.data_types import FloatTensorType, StringTensorType
 
 from maxdisc.adapters.onnx import to_onnx
+from maxdisc.fitting.documents import as_pipeline
 
 #: What is said to hold; with doubles it holds to the last digits.
 SINGLE, DOUBLE = 1e-5, 1e-10
@@ -593,10 +594,9 @@ def test_documents_with_all_that_is_usual(documents):
 def test_a_classifier_of_documents_has_the_graph_of_its_pipeline(documents):
     texts, labels, test = documents
     model = MaxDiscClassifier(cv=3, vectorizer=TermFrequencyVectorizer(min_df=2)).fit(texts, labels)
-    pipeline = make_pipeline(TermFrequencyVectorizer(min_df=2), MaxDiscClassifier(cv=3)).fit(texts, labels)
     graph = to_onnx(model)
     check_same(model, graph, test)
-    assert graph.SerializeToString() == to_onnx(pipeline).SerializeToString()
+    assert graph.SerializeToString() == to_onnx(as_pipeline(model)).SerializeToString()
     assert graph.SerializeToString() == to_onnx(make_pipeline(model), texts).SerializeToString()
     with pytest.raises(ValueError, match="this model takes documents: export it with maxdisc"):
         skl2onnx.to_onnx(model, initial_types=[("X", StringTensorType([None, 1]))])

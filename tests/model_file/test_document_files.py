@@ -11,6 +11,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from maxdisc import MaxDiscClassifier, ModelFileError, TermFrequencyVectorizer, load, save
+from maxdisc.fitting.documents import as_pipeline
 from maxdisc.model_file import describe
 from maxdisc.model_file.container import Container, write
 from tests.fitting.test_document_fits import NEW, ROWS, TEXTS, Y, both, check_same
@@ -25,9 +26,9 @@ VECTORIZERS = {
 @pytest.mark.parametrize("evidence", ["raw", "calibrated", "refined"])
 @pytest.mark.parametrize("name", VECTORIZERS)
 def test_a_classifier_of_documents_comes_back_as_it_was(tmp_path, name, evidence):
-    model, pipeline = both(VECTORIZERS[name], evidence=evidence)
+    model, _ = both(VECTORIZERS[name], evidence=evidence)
     model.fit(TEXTS, Y)
-    pipeline.fit(TEXTS, Y)
+    pipeline = as_pipeline(model)
     save(model, tmp_path / "m", moments=True)
     again = load(tmp_path / "m")
     assert type(again) is MaxDiscClassifier

@@ -255,8 +255,8 @@ HEADERS = {
     "long number": (lambda: without_metadata(DOCUMENT.replace("1", "9" * 5000, 1)), "is not JSON"),
     "UTF-16": (lambda: signed_header(json.dumps(header_and_data()[0]).encode("utf-16"), b""), "is not JSON"),
     "newer": (
-        lambda: without_metadata('{"format": 5, "what": "ever"}'),
-        "written by a newer maxdisc (format 5); this one reads up to 4: pip install -U maxdisc",
+        lambda: without_metadata('{"format": 6, "what": "ever"}'),
+        "written by a newer maxdisc (format 6); this one reads up to 5: pip install -U maxdisc",
     ),
     "no format": (lambda: without_metadata("{}"), "which format"),
     "format of text": (lambda: without_metadata('{"format": "1"}'), "which format"),

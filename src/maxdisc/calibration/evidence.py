@@ -15,6 +15,7 @@ import numpy as np
 
 from maxdisc.calibration.novelty import Novelty
 from maxdisc.conditional.shared_weights import SharedWeights, doubt, shared_weights, shared_weights_of_all
+from maxdisc.decisions.by_length import LengthDecision, LengthWeights
 from maxdisc.decisions.linear import LinearDecision
 from maxdisc.decisions.mixed import MixedDecision
 from maxdisc.moments.smoothing import Smoothing
@@ -70,6 +71,9 @@ class Evidence:
         How well held-out rows fit the classes, before any correction.
     by_row : HeldLosses, optional
         The log-loss of each held-out row, before any correction; models from files have none.
+    lengths : LengthWeights, optional
+        What evidence, correction and classes count for rows with few and many selected features; the rows are
+        then scaled over these.
 
     Examples
     --------
@@ -91,6 +95,7 @@ class Evidence:
     ridge: float = 0.0
     novelty: Novelty | None = None
     by_row: HeldLosses | None = None
+    lengths: LengthWeights | None = None
 
     def __repr__(self) -> str:
         corrected = "" if self.columns is None else f", {len(self.columns)} features corrected"
@@ -103,7 +108,7 @@ class Evidence:
         """Return the weight of each of the best ``size`` features, shape (size,)."""
         return np.repeat(self.weights, np.diff(self.edges, prepend=0))[:size]
 
-    def applied(self, decision: _Weighable) -> _Weighable:
+    def applied(self, decision: _Weighable) -> _Weighable | LengthDecision:
         """Return the decision, weighed; its columns may have changed since the evidence was learnt.
 
         Parameters
@@ -113,8 +118,8 @@ class Evidence:
 
         Returns
         -------
-        LinearDecision or MixedDecision
-            As linear as before.
+        LinearDecision, MixedDecision or LengthDecision
+            As linear as before, for rows of one length.
         """
         correction = None
         if self.columns is not None and self.correction is not None:
@@ -123,7 +128,13 @@ class Evidence:
             at = order[np.minimum(place, len(order) - 1)]
             known = self.columns[at] == decision.columns
             correction = np.where(known, self.correction[:, at], 0.0)
-        return decision.weighed(self.strength(len(decision.columns)), self.bias, correction)
+        strength = self.strength(len(decision.columns))
+        if self.lengths is not None and isinstance(decision, LinearDecision) and correction is not None:
+            weights = np.stack([decision.weights[0] * strength, correction])
+            return LengthDecision(
+                decision.family, decision.columns, weights, decision.log_prior + self.bias, self.lengths
+            )
+        return decision.weighed(strength, self.bias, correction)
 
     def reindexed(self, positions: Integers, n_classes: int) -> Evidence:
         """For more classes, of which those here have the positions given; new ones are left alone."""
@@ -133,7 +144,8 @@ class Evidence:
             correction = np.zeros((n_classes, self.correction.shape[1]))
             correction[positions] = self.correction
         novelty = None if self.novelty is None else self.novelty.reindexed(positions, n_classes)
-        return replace(self, bias=bias, correction=correction, novelty=novelty)
+        lengths = None if self.lengths is None else self.lengths.reindexed(positions, n_classes)
+        return replace(self, bias=bias, correction=correction, novelty=novelty, lengths=lengths)
 
 
 def calibrate(

@@ -20,6 +20,7 @@ from maxdisc.calibration.evidence import Evidence, equal_rows, held_out_loss, le
 from maxdisc.conditional.coordinate_ascent import RidgeFit, as_rows, fit_ridges
 from maxdisc.conditional.shared_weights import SharedWeights
 from maxdisc.decisions.linear import LinearDecision
+from maxdisc.families.blocks import AnyFamily
 from maxdisc.moments.smoothing import Smoothing
 from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, is_sparse
 from maxdisc.numerics.user_warnings import notice
@@ -46,6 +47,10 @@ PATH_SWEEPS = 1
 
 class Refinable(Trials, Protocol):
     """Models of one plan of folds whose rows are in memory."""
+
+    @property
+    def family(self) -> AnyFamily:
+        """The family of all features."""
 
     @property
     def plans(self) -> Sequence[Folds]:
@@ -296,6 +301,16 @@ def _first_columns(Z: Matrix, count: int) -> Matrix:
 def down_to(ridge: float) -> Sequence[float]:
     """Return the ridges from the largest to this one: a warm path is shorter than a cold start."""
     return RIDGES[: RIDGES.index(ridge) + 1]
+
+
+def rare_units(Z: Matrix, weight: Floats) -> Floats:
+    """Return the units of sparse columns, by which rare ones count more; rows have length 1 on average."""
+    total, cells = weight.sum(), np.repeat(weight, np.diff(Z.indptr))
+    share = np.bincount(Z.indices, cells, Z.shape[1]) / total
+    square = np.bincount(Z.indices, cells * Z.data**2, Z.shape[1]) / total
+    unit = np.where(share > 0, 1.0 - np.log(np.where(share > 0, share, 1.0)), 0.0)
+    length = np.sqrt(float(unit**2 @ square))
+    return unit / (length if length > 0 else 1.0)
 
 
 def log_shares(prior: Floats) -> Floats:

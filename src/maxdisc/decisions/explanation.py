@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from maxdisc.decisions.by_length import LengthDecision
 from maxdisc.decisions.joint import JointDecision
 from maxdisc.decisions.joint_average import AveragedDecision
 from maxdisc.decisions.linear import LinearDecision
@@ -16,7 +17,7 @@ from maxdisc.numerics.matrices import Floats, Matrix
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """The score of each row and class, taken apart: ``total = prior + contributions.sum(axis=2)``.
+    """The score of each row and class, taken apart: ``total = prior + length + contributions.sum(axis=2)``.
 
     Parameters
     ----------
@@ -31,6 +32,9 @@ class Explanation:
         The kept features.
     classes : ndarray of shape (C,)
         The labels.
+    length : ndarray of shape (N, C) or float
+        What the number of selected features of each row says of the classes; 0 where weights do not depend on
+        it.
 
     Examples
     --------
@@ -50,17 +54,20 @@ class Explanation:
     contributions: Floats
     names: npt.NDArray[np.generic]
     classes: npt.NDArray[np.generic]
+    length: Floats | float = 0.0
 
     @classmethod
     def of(
         cls,
-        decision: LinearDecision | MixedDecision | JointDecision | AveragedDecision,
+        decision: LinearDecision | MixedDecision | JointDecision | AveragedDecision | LengthDecision,
         X: Matrix,
         names: npt.NDArray[np.generic],
         classes: npt.NDArray[np.generic],
     ) -> Explanation:
         """Take apart the scores of the rows of ``X``; ``names`` are those of the decision's columns."""
-        return cls(decision.scores(X), decision.log_prior, decision.contributions(X), names, classes)
+        length = decision.length_bias(X) if isinstance(decision, LengthDecision) else 0.0
+        parts = decision.contributions(X)
+        return cls(decision.scores(X), decision.log_prior, parts, names, classes, length)
 
     def top(self, row: int, n: int = 5) -> list[tuple[str, float]]:
         """Return the features that spoke loudest for the predicted class against the runner-up.

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +14,9 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _check_feature_names_in
 
+from maxdisc.calibration.by_length import to_unit, uniform_seed
+from maxdisc.numerics.matrices import Floats, Integers, Matrix, canonical
+from maxdisc.rows.row_sources import scrambled
 from maxdisc.words.vectorizer import TermFrequencyVectorizer
 
 
@@ -40,6 +46,41 @@ def vectorize(estimator: Any, X: Any, y: Any = None, *, reset: bool = False) -> 
         raise ValueError("X holds documents, but this model was fitted on rows: fit it on documents.")
     estimator.vectorizer_ = _unfitted(estimator.vectorizer)
     return estimator.vectorizer_.fit_transform(documents, y)
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """Shorter copies of documents: pieces from a place that a hash of the text and the copy chooses."""
+
+    documents: Sequence[Any]
+    vectorizer: Any
+
+    def __getitem__(self, rows: Integers) -> Pieces:
+        return Pieces([self.documents[row] for row in rows], self.vectorizer)
+
+    def __call__(self, rows: Integers, share: Floats, copy: int) -> Matrix:
+        """Return the counts of pieces with about this share of each document."""
+        texts = [_as_text(self.documents[row]) for row in rows]
+        sums = [zlib.crc32(text.encode("utf-8", "surrogatepass")) for text in texts]
+        places = to_unit(scrambled(np.array(sums, dtype=np.uint64) + uniform_seed(copy)))
+        pieces = [_piece(*each) for each in zip(texts, share.tolist(), places.tolist(), strict=True)]
+        return canonical(self.vectorizer.transform(pieces))
+
+
+def _as_text(document: str | bytes) -> str:
+    return document if isinstance(document, str) else document.decode("utf-8")
+
+
+def _piece(text: str, share: float, place: float) -> str:
+    """Return consecutive words of a text; of a text without spaces, consecutive characters."""
+    size = max(round(share * len(text)), 1)
+    start = int(place * (len(text) - size + 1))
+    piece = text[start : start + size]
+    words = piece.split()
+    # Cut words at both ends are other words, or none.
+    begin = int(start > 0 and not text[start - 1].isspace() and not piece[0].isspace())
+    end = len(words) - int(start + size < len(text) and not text[start + size].isspace())
+    return " ".join(words[begin:end]) if end > begin else piece
 
 
 def find_documents(X: Any, expected: bool = False) -> list[Any] | None:

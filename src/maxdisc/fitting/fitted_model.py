@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from maxdisc.calibration.evidence import Evidence
 from maxdisc.calibration.novelty import Novelty
+from maxdisc.decisions.by_length import LengthDecision, scale_selected
 from maxdisc.decisions.joint import Joint, JointDecision
 from maxdisc.decisions.joint_average import AveragedDecision, AveragedEvidence
 from maxdisc.decisions.linear import LinearDecision, Reorder
@@ -30,7 +31,8 @@ from maxdisc.rows.validation import require_representable
 from maxdisc.selection.fold_models import Choice
 from maxdisc.significance.table import Significance, moment_p_values
 
-Decision: TypeAlias = LinearDecision | MixedDecision | JointDecision | AveragedDecision
+Generative: TypeAlias = LinearDecision | MixedDecision | JointDecision | AveragedDecision
+Decision: TypeAlias = Generative | LengthDecision
 #: Decisions that are made from moments alone, when they are first asked for.
 FromMoments: TypeAlias = LinearDecision | MixedDecision
 
@@ -73,7 +75,7 @@ class FittedModel:
     choice: Choice
     n_features: int
     moments: AnyMoments | None
-    made: tuple[FeatureRanking, Decision] | None = None
+    made: tuple[FeatureRanking, Generative] | None = None
     joint: Joint | None = None
     evidence: Evidence | AveragedEvidence | None = None
     made_unknown: FromMoments | None = None
@@ -131,7 +133,7 @@ class FittedModel:
         return replace(self.choice, stability=None)
 
     @cached_property
-    def model(self) -> tuple[FeatureRanking, Decision]:
+    def model(self) -> tuple[FeatureRanking, Generative]:
         """The ranking and the decision from all the rows, before evidence is weighed."""
         return self.made if self.made is not None else self.modelled()
 
@@ -268,6 +270,11 @@ class FittedModel:
         decision = self.model[1]
         return decision.density if isinstance(decision, AveragedDecision) else decision
 
+    def scaled(self, X: Matrix) -> Matrix:
+        """Return rows as the densities take them: scaled over the selected features, if that is so."""
+        lengths = self.evidence.lengths if isinstance(self.evidence, Evidence) else None
+        return X if lengths is None else scale_selected(X, self.columns, lengths.length)
+
     @property
     def novelty(self) -> Novelty | None:
         """What is usual of held-out rows, where there were any."""
@@ -288,6 +295,7 @@ class FittedModel:
             raise ValueError(self.why_not_novelty())
         n_weights = len(self.classes) * len(self.model[1].columns)
         known, unknown = self._strangers if n_weights <= KEPT_CELLS else self._weighed_for(usual)
+        X = self.scaled(X)
         with np.errstate(over="ignore", invalid="ignore"):
             return usual.of_rows(known.scores(X), unknown.scores(X))
 

@@ -12,7 +12,7 @@ from maxdisc.decisions.joint import POOLED
 from maxdisc.densities.class_densities import class_prior
 from maxdisc.divergences.class_divergences import FeatureRanking
 from maxdisc.families import FAMILIES
-from maxdisc.fitting.fitted_model import Decision, FittedModel, require_summable, require_weight
+from maxdisc.fitting.fitted_model import FittedModel, Generative, require_summable, require_weight
 from maxdisc.fitting.settings import Settings
 from maxdisc.numerics.user_warnings import notice
 from maxdisc.rows.row_sources import ArrayRows, BatchRows, Folds, Rows
@@ -50,7 +50,7 @@ def learn_jointly(
     average = None if settings.evidence == "raw" else _average(settings, models, size)
     if average is None:
         choice = _best(settings, models, size)
-        made: tuple[FeatureRanking, Decision] = models.model(choice)
+        made: tuple[FeatureRanking, Generative] = models.model(choice)
     else:
         choice = JointChoice(average.joint, len(average.decision.columns), average.path)
         made = average.ranking, average.decision if prior is None else average.decision.under(prior)

@@ -9,9 +9,17 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
+from maxdisc.calibration.by_length import (
+    SelectedFolds,
+    Shorten,
+    ThinnedRows,
+    known_features,
+    refine_by_length,
+)
 from maxdisc.calibration.evidence import Evidence, calibrate
 from maxdisc.calibration.refinement import choose_size, refine
 from maxdisc.conditional.coordinate_ascent import MANY_PRODUCTS
+from maxdisc.decisions.by_length import common_length
 from maxdisc.decisions.linear import LinearDecision
 from maxdisc.densities.class_densities import class_prior
 from maxdisc.divergences.class_divergences import FeatureRanking
@@ -48,6 +56,8 @@ class Data:
     schema: Schema | None = None
     names: npt.NDArray[np.generic] | None = None  # (D,)
     family: AnyFamily | None = None
+    #: How shorter rows are made; None for those of rows themselves.
+    shorten: Shorten | None = None
 
     def family_under(self, settings: Settings) -> AnyFamily:
         """The family of all features, or the families of the columns."""
@@ -87,7 +97,7 @@ def learn(settings: Settings, data: Data) -> FittedModel:
         models = None  # which may take much memory
     learnt = modelled(settings, learnt, rows)
     if models is not None:
-        learnt = refined(settings, learnt, models, rows)
+        learnt = refined(settings, learnt, models, rows, data.shorten)
     _ = learnt.decision
     return learnt
 
@@ -224,7 +234,9 @@ def refines(settings: Settings, rows: Rows) -> bool:
     return X is not None and is_sparse(X) and X.nnz * rows.n_classes >= MANY_PRODUCTS
 
 
-def refined(settings: Settings, learnt: FittedModel, models: Models, rows: Rows) -> FittedModel:
+def refined(
+    settings: Settings, learnt: FittedModel, models: Models, rows: Rows, shorten: Shorten | None = None
+) -> FittedModel:
     """Return the model with as many features as refined evidence asks for, and these corrected."""
     if not isinstance(learnt.evidence, Evidence) or not isinstance(rows, ArrayRows):
         return learnt
@@ -239,6 +251,20 @@ def refined(settings: Settings, learnt: FittedModel, models: Models, rows: Rows)
     if settings.size(n_features) is None and n_features > FEW_FEATURES:
         sizes = refined_sizes(n_features)
         found = choose_size(models, rows, decision, choice.smoothing, sizes, settings.rule)
+    length = common_length(rows.X)
+    if length is not None:
+        size, path = (choice.size, choice.path) if found is None else found
+        chosen = models.with_stability(Choice(choice.smoothing, size, path))
+        # Features that no row has come last: they would say nothing, but count as features of a row.
+        known = known_features(rows.X, np.ones(rows.X.shape[0], dtype=np.bool_), 1)[ranking.order]
+        ranking = replace(ranking, order=np.concatenate([ranking.order[known], ranking.order[~known]]))
+        folds = SelectedFolds(models, rows, choice.smoothing, size, length, ranking.order, learnt.prior)
+        weighed = refine_by_length(folds, chosen, shares, shorten or ThinnedRows(rows.X))
+        if weighed is not None:
+            evidence, selected, unknown = weighed
+            chosen = replace(chosen, size=len(selected.columns))
+            made = (ranking, selected)
+            return replace(learnt, choice=chosen, made=made, made_unknown=unknown, evidence=evidence)
     if found is not None:
         size, path = found
         fixed = calibrate(models, (choice.smoothing,), band_edges(size), shares, fixed=True)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
+from maxdisc.decisions.by_length import LengthDecision
 from maxdisc.decisions.joint import JointDecision
 from maxdisc.decisions.joint_average import AveragedDecision
 from maxdisc.decisions.linear import LinearDecision
@@ -17,7 +18,9 @@ from maxdisc.decisions.mixed import MixedDecision
 from maxdisc.numerics.block_matrix import Table
 from maxdisc.numerics.matrices import Floats, Integers, Matrix, blocks, canonical, is_sparse
 
-Decision: TypeAlias = LinearDecision | MixedDecision | JointDecision | AveragedDecision
+Decision: TypeAlias = LinearDecision | MixedDecision | JointDecision | AveragedDecision | LengthDecision
+#: Decisions whose scores are products of planes of cells with weights.
+_OfCells: TypeAlias = LinearDecision | LengthDecision
 
 
 class Reason(NamedTuple):
@@ -44,14 +47,17 @@ def loudest(
     out: list[list[Reason]] = [[] for _ in range(len(first))]
     if not isinstance(X, Table):
         X = canonical(X) if is_sparse(X) else np.asarray(X, dtype=np.float64)
-    by_cells = isinstance(decision, LinearDecision) and is_sparse(X) and not decision.apart(sparse=True).any()
-    planes = _planes(cast(LinearDecision, decision), X) if by_cells else ()
+    by_cells = is_sparse(X) and (
+        isinstance(decision, LengthDecision)
+        or (isinstance(decision, LinearDecision) and not decision.apart(sparse=True).any())
+    )
+    planes = _planes(cast(_OfCells, decision), X) if by_cells else ()
     pairs, group = np.unique(np.stack([first, second]), axis=1, return_inverse=True)
     for g, pair in enumerate(pairs.T):
         two = decision.between(pair)
         members = np.flatnonzero(group.ravel() == g)
         some = [plane[members] for plane in planes]
-        parts = _from_cells(cast(LinearDecision, two), some, n) if by_cells else _from_all(two, X[members], n)
+        parts = _from_cells(cast(_OfCells, two), some, n) if by_cells else _from_all(two, X[members], n)
         for row, part in zip(members, parts, strict=True):
             out[row] = [
                 Reason(str(names[k]), float(odds), bool(there))
@@ -69,11 +75,13 @@ class _Loudest:
     present: npt.NDArray[np.bool_]
 
 
-def _planes(decision: LinearDecision, X: Matrix) -> tuple[Matrix, ...]:
+def _planes(decision: _OfCells, X: Matrix) -> tuple[Matrix, ...]:
+    if isinstance(decision, LengthDecision):
+        return decision.planes(X)
     return decision.family.statistics(canonical(X[:, decision.columns]))
 
 
-def _from_cells(two: LinearDecision, planes: list[Matrix], n: int) -> Iterator[_Loudest]:
+def _from_cells(two: _OfCells, planes: list[Matrix], n: int) -> Iterator[_Loudest]:
     absent = two.baseline[1] - two.baseline[0]
     weights = two.weights[:, 0] - two.weights[:, 1]
     cells = canonical(sum(plane.multiply(w[None, :]) for w, plane in zip(weights, planes, strict=True)))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from maxdisc.decisions.by_length import LengthDecision
 from maxdisc.inspection.model_view import ModelView
 from maxdisc.numerics.matrices import Floats, Integers, Matrix
 
@@ -69,8 +70,10 @@ def feature_odds(model: Any, row: Matrix, first: Any = None, second: Any = None)
         raise ValueError(f"evidence is shown for one row at a time, got {len(total)}.")
     pair = np.array(_the_two(fitted, total[0], first, second))
     # Of the other classes nothing is computed.
-    two = fitted.classifier.decision_.between(pair)
-    parts = two.contributions(fitted.classifier._rows(row))[0]
+    two, rows = fitted.classifier.decision_.between(pair), fitted.classifier._rows(row)
+    if isinstance(two, LengthDecision):
+        two = two.for_row(rows)
+    parts = two.contributions(rows)[0]
     prior = float(two.log_prior[0] - two.log_prior[1])
     return FeatureOdds(int(pair[0]), int(pair[1]), prior, two.columns, parts[0] - parts[1])
 

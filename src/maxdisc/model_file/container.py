@@ -21,7 +21,7 @@ import safetensors.numpy
 from maxdisc.numerics.threads import in_threads
 
 #: The newest format that this version reads; a file is written in the oldest that can hold it.
-FORMAT = 4
+FORMAT = 5
 #: The header's entry that holds the document, and the tensor that holds the checksum.
 DOCUMENT, CHECKSUM = "maxdisc", "checksum"
 #: The document's entry that lists deflated tensors, and the first format that has it.

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from maxdisc.calibration.evidence import Evidence
 from maxdisc.calibration.novelty import Novelty
+from maxdisc.decisions.by_length import LengthWeights
 from maxdisc.decisions.joint import JointDecision
 from maxdisc.decisions.joint_average import AveragedDecision, AveragedEvidence, LinearForm
 from maxdisc.decisions.linear import LinearDecision
@@ -24,18 +25,23 @@ Node: TypeAlias = dict[str, Any]
 
 
 class Field(NamedTuple):
-    """An array of a model: its axes by letter, and what its numbers are."""
+    """An array of a model: its axes by letter, and what its numbers are.
+
+    ``single``: written in single precision where that holds all its values, since most of a file is of these.
+    """
 
     axes: str
     dtype: type[np.generic] = np.float64
     optional: bool = False
     finite: bool = True
+    single: bool = False
 
 
 #: The arrays of each value. Axes of one letter have one length throughout a classifier: L statistics,
 #: C classes, D features, K kept ones, S sizes, V folds, U unsolved features, G covariances, R rows of their
 #: factors, B rows of coefficients, I values of the objective, M models averaged, E bands of
-#: evidence, Q features corrected, T places of a table. There are X = 2 unknown classes.
+#: evidence, Q features corrected, T places of a table, H numbers of features, Y = 2 weights of each.
+#: There are X = 2 unknown classes.
 #: The forms and the density of
 #: an average have a K (and G, R) of their own.
 #: The arrays of the densities of unknown classes; their columns are those of the decision.
@@ -61,8 +67,8 @@ FIELDS: dict[type, dict[str, Field]] = {
     LinearDecision: {
         "columns": Field("K", np.int64),
         "origin": Field("K"),
-        "weights": Field("LCK"),
-        "baseline": Field("CK"),
+        "weights": Field("LCK", single=True),
+        "baseline": Field("CK", single=True),
         "log_prior": Field("C", finite=False),
     },
     JointDecision: {
@@ -89,8 +95,9 @@ FIELDS: dict[type, dict[str, Field]] = {
         "weights": Field("E"),
         "bias": Field("C"),
         "columns": Field("Q", np.int64, optional=True),
-        "correction": Field("CQ", optional=True),
+        "correction": Field("CQ", optional=True, single=True),
     },
+    LengthWeights: {"counts": Field("H"), "weights": Field("HY"), "bias": Field("HC")},
     Novelty: {
         "weights": Field("E"),
         "level": Field("C"),

@@ -15,6 +15,7 @@ from maxdisc.calibration.evidence import Evidence
 from maxdisc.calibration.novelty import Novelty
 from maxdisc.classifier import MaxDiscClassifier
 from maxdisc.conditional.model import SOLVERS
+from maxdisc.decisions.by_length import LengthWeights
 from maxdisc.decisions.joint import Joint, JointDecision
 from maxdisc.decisions.joint_average import AveragedDecision, AveragedEvidence, LinearForm
 from maxdisc.decisions.linear import LinearDecision
@@ -65,7 +66,7 @@ _MODELS = {
 #: What only some models of a kind have learnt.
 _OPTIONAL = {
     "classifier": {"unlabelled", "n_features"},
-    "weighed": {"novelty", "unlabelled", "n_features"},
+    "weighed": {"length", "novelty", "unlabelled", "n_features"},
     "mixed": {"novelty", "unlabelled", "n_features"},
     "joint": {"n_features"},
     "averaged": {"n_features"},
@@ -114,6 +115,8 @@ def steps_of(node: Any) -> list[Step]:
 
 def oldest_format(node: Any, tensors: Iterable[str]) -> int:
     """Return the first format that can hold the model of a document and tensors of these names."""
+    if any("length" in step.fitted for step in steps_of(node)):
+        return 5  # rows are scaled over the selected features
     if isinstance(node, dict) and node.get("kind") == "documents":
         return 4
     if any("n_features" in step.fitted for step in steps_of(node) if step.kind != "scaler"):
@@ -326,6 +329,8 @@ class Shelf:
             decision = self.value(LinearDecision, "decision", family=family)
             if "evidence" in fitted:
                 evidence = self._evidence(fitted["evidence"])
+            if "length" in fitted and isinstance(evidence, Evidence):
+                evidence = replace(evidence, lengths=self._lengths(fitted["length"], evidence))
             if "novelty" in fitted and isinstance(evidence, Evidence):
                 evidence = replace(evidence, novelty=self._novelty(fitted["novelty"]))
                 unknown = self._unknown(decision, 0)
@@ -346,6 +351,18 @@ class Shelf:
         choice, made = Choice(smoothing, self.lengths["K"], path, stability), (ranking, decision)
         given = (family, classes, class_prior, prior, divergence, choice, self.lengths["D"], moments)
         return FittedModel(*given, made, joint, evidence, unknown, selected=selected)
+
+    def _lengths(self, length: Any, evidence: Evidence) -> LengthWeights:
+        """Return what evidence counts for rows of some numbers of features."""
+        if type(length) is not float or not 0 < length < np.inf:
+            raise ModelFileError(f"its length of rows is {short(length)}.")
+        self.lengths["Y"] = 2
+        found = self.value(LengthWeights, "lengths", length=length)
+        counts = found.counts
+        rising = len(counts) >= 2 and counts[0] == 0 and (np.diff(counts) > 0).all()
+        if not rising or not (found.weights >= 0).all() or evidence.correction is None:
+            raise ModelFileError("the weights of its evidence by length are none.")
+        return found
 
     def _ranking(self, fitted: Node) -> FeatureRanking | None:
         """Return the ranking of all features; None if only the selected ones were written."""
@@ -612,6 +629,8 @@ class Shelf:
         due = tuple(self.lengths.get(axis) for axis in spec.axes)
         if len(due) == tensor.ndim:
             due = tuple(n if d is None else d for d, n in zip(due, tensor.shape, strict=True))
+        if spec.single and tensor.dtype == np.float32:
+            tensor = tensor.astype(np.float64)
         if tensor.dtype != spec.dtype or tensor.shape != due:
             found = f"{tensor.dtype} of shape {tensor.shape}"
             raise ModelFileError(f"{name} is {found}, not {np.dtype(spec.dtype)} of shape {due}.")

@@ -13,13 +13,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxdisc.calibration.evidence import Evidence
 from maxdisc.classifier import MaxDiscClassifier
+from maxdisc.decisions.by_length import LengthDecision
 from maxdisc.decisions.joint_average import AveragedDecision
+from maxdisc.decisions.linear import LinearDecision
 from maxdisc.decisions.mixed import MixedDecision
 from maxdisc.discriminative import DiscriminativeMaxEnt
 from maxdisc.families.blocks import MixedMoments
 from maxdisc.fitting.documents import as_pipeline
 from maxdisc.model_file.container import ModelFileError
-from maxdisc.model_file.fields import BESIDE, FIELDS, Array, Node
+from maxdisc.model_file.fields import BESIDE, FIELDS, Array, Field, Node
 from maxdisc.model_file.mixed_columns import put_blocks, put_schema
 from maxdisc.model_file.values import encoded, encoded_strings, label_type
 from maxdisc.search import MaxDiscSearchCV
@@ -58,10 +60,13 @@ class Describer:
     def _used(self, model: Any, after: Any) -> Array | None:
         """Return the columns of a vectorizer that matter to the step after it; None if all do.
 
-        All do where a document's counts are scaled by their sum, which is that of all known terms.
+        All do where a document's counts are scaled by their sum, which is that of all known terms, unless
+        the classifier scales rows anew, over the features that it selected.
         """
         selects = type(model) is TermFrequencyVectorizer and type(after) is MaxDiscClassifier
-        if self.moments or not selects or model.scale is not None:
+        if self.moments or not selects:
+            return None
+        if model.scale is not None and not isinstance(after.decision_, LengthDecision):
             return None
         return np.sort(after.decision_.columns)
 
@@ -155,8 +160,16 @@ class Describer:
             **({} if model.joint_ is None else {"joint": encoded(model.joint_, self.functions, "joint")}),
             **({"average": average} if average else {}),
             **({"evidence": _figures(evidence)} if isinstance(evidence, Evidence) else {}),
+            **self._lengths(evidence),
             **self._novelty(model),
         }
+
+    def _lengths(self, evidence: Any) -> Node:
+        """Return the length that rows are scaled to, where weights depend on how many features they have."""
+        if not isinstance(evidence, Evidence) or evidence.lengths is None:
+            return {}
+        self._put_value("lengths", evidence.lengths)
+        return {"length": float(evidence.lengths.length)}
 
     def _features(self, model: MaxDiscClassifier, *names: str) -> Node:
         """Return how many features there are, if only the selected ones are written.
@@ -192,7 +205,8 @@ class Describer:
         parts = [part.decision for part in unknown.parts] if isinstance(unknown, MixedDecision) else [unknown]
         for place, part in enumerate(parts):
             for field in BESIDE if len(part.columns) else ():
-                self._put(f"unknown{place}.{field}", getattr(part, field))
+                spec = FIELDS[LinearDecision][field]
+                self._put_field(f"unknown{place}.{field}", getattr(part, field), spec)
         return {"novelty": True}
 
     def _mixed(self, model: MaxDiscClassifier, labels: str, decision: MixedDecision) -> Node:
@@ -243,12 +257,21 @@ class Describer:
             self.tensors[self.prefix + name] = array
 
     def _put_value(self, name: str, value: Any) -> None:
-        for field in FIELDS[type(value)] if value is not None else ():
-            self._put(f"{name}.{field}", getattr(value, field))
+        for field, spec in FIELDS[type(value)].items() if value is not None else ():
+            self._put_field(f"{name}.{field}", getattr(value, field), spec)
+
+    def _put_field(self, name: str, array: Array | None, spec: Field) -> None:
+        self._put(name, _compact(array) if spec.single and array is not None else array)
 
     def _put_strings(self, name: str, strings: Array, what: str) -> None:
         for part, array in encoded_strings(strings.tolist(), what).items():
             self._put(f"{name}.{part}", array)
+
+
+def _compact(array: Array) -> Array:
+    """Return an array in single precision, if that loses nothing."""
+    single = array.astype(np.float32)
+    return single if np.array_equal(single, array) else array
 
 
 def _figures(evidence: Evidence) -> Node:

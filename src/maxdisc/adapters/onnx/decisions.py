@@ -9,6 +9,7 @@ import numpy as np
 from maxdisc.adapters.onnx.graph import Graph
 from maxdisc.adapters.onnx.inputs import Inputs
 from maxdisc.adapters.onnx.statistics import outside, statistics
+from maxdisc.decisions.by_length import LengthDecision
 from maxdisc.decisions.joint import JointDecision
 from maxdisc.decisions.joint_average import AveragedDecision, LinearForm, finite
 from maxdisc.decisions.linear import LinearDecision
@@ -25,7 +26,7 @@ ANY_VALUE = 0.5
 
 def plain_scores(
     graph: Graph,
-    decision: LinearDecision | JointDecision | AveragedDecision,
+    decision: LinearDecision | JointDecision | AveragedDecision | LengthDecision,
     family: Family,
     inputs: Inputs,
 ) -> str:
@@ -39,11 +40,37 @@ def plain_scores(
     if isinstance(decision, LinearDecision):
         terms = linear_terms(graph, decision, kept)
         scores = graph.add("Add", graph.total(terms), graph.constant(decision.log_prior))
+    elif isinstance(decision, LengthDecision):
+        scores = _scores_by_length(graph, decision, kept)
     elif isinstance(decision, JointDecision):
         scores = _joint_scores(graph, decision, kept)
     else:
         scores = _averaged_scores(graph, decision, X)
     return _refused(graph, scores, [(outside(graph, family, X), inputs.n_columns)])
+
+
+def _scores_by_length(graph: Graph, decision: LengthDecision, kept: str) -> str:
+    """Scores of rows scaled over the selected features, weighed by how many of these they have."""
+    lengths, n_classes = decision.lengths, decision.n_classes
+    zero, ones = graph.constant(0.0), np.ones((len(decision.columns), 1))
+    kept = graph.add("Where", graph.add("IsNaN", kept), zero, kept)
+    present = graph.cast(graph.add("Not", graph.add("Equal", kept, zero)))
+    size = graph.add("Sqrt", graph.product(graph.add("Mul", kept, kept), ones))
+    size = graph.add("Where", graph.add("Greater", size, zero), size, graph.constant(1.0))
+    scaled = graph.add("Mul", kept, graph.add("Div", graph.constant(lengths.length), size))
+    # Linear interpolation: a start, and a bend at each of the numbers.
+    knots = np.log1p(lengths.counts)
+    values = np.hstack([lengths.weights, decision.log_prior + lengths.bias])
+    slopes = np.diff(values, axis=0) / np.diff(knots)[:, None]
+    bends = np.diff(slopes, axis=0, prepend=0.0, append=0.0)
+    at = graph.log1p(graph.product(present, ones))
+    beyond = graph.add("Relu", graph.less(at, knots[None, :]))
+    weighed = graph.add("Add", graph.product(beyond, bends), graph.constant(values[0]))
+    parts = [graph.product(scaled, weights.T) for weights in decision.weights]
+    terms = [
+        graph.add("Mul", part, graph.columns(weighed, np.array([place]))) for place, part in enumerate(parts)
+    ]
+    return graph.total([*terms, graph.columns(weighed, 2 + np.arange(n_classes))])
 
 
 def _refused(graph: Graph, scores: str, conditions: list[tuple[str, int]]) -> str:
