@@ -35,7 +35,7 @@ from maxdisc.fitting.data import (
     require_some_labels,
     unlabelled_rows,
 )
-from maxdisc.fitting.documents import Pieces, feature_names, find_documents, vectorize
+from maxdisc.fitting.documents import count_training, feature_names, find_documents, vectorize
 from maxdisc.fitting.fitted_model import WITHOUT_MOMENTS, Decision, FittedModel
 from maxdisc.fitting.learning import Data, added, chosen_anew, learn
 from maxdisc.fitting.ranking_table import permuted, ranking_table, told_significance
@@ -278,18 +278,23 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         """
         with self._all_or_nothing():
             settings = self._asked()
-            documents = find_documents(X)
-            X = vectorize(self, X, y, reset=True)
+            found, documents = find_documents(X), None
+            if found is None:
+                X = vectorize(self, X, y, reset=True)
+            else:
+                X, documents = count_training(self, found, y)
             y, missing = sorted_out(y, settings.unlabelled)
             if missing is not None:
                 require_some_labels(settings, missing)
             columns = settings.reads_columns(X)
             given = labelled(self, X, y, sample_weight, columns, reset=True)
-            if documents is not None:
-                given = replace(given, pieces=Pieces(documents, self.vectorizer_))
+            given = replace(given, documents=documents)
             settings.require_mixable(columns)
             if missing is None:
-                return self._take(learn(settings, data_of(settings, given, X, groups)))
+                learnt = learn(settings, data_of(settings, given, X, groups))
+                if documents is not None and learnt.n_features != X.shape[1]:
+                    self.vectorizer_ = documents.wide_vectorizer
+                return self._take(learnt)
             data, both = partly_labelled(settings, given, missing, X, groups)
             return self._take(learn_partly(settings, data, both))
 

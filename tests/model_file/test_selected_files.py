@@ -287,7 +287,7 @@ def rewritten(content, change):
 @pytest.fixture(scope="module")
 def deflated():
     X, y = documents()
-    model = make_pipeline(TermFrequencyVectorizer(ngram_range=(1, 2)), MaxDiscClassifier(n_features=9))
+    model = make_pipeline(TermFrequencyVectorizer(ngram_range=(1, 2)), MaxDiscClassifier(n_features="all"))
     content = to_bytes(model.fit(X, y))
     from_bytes(rewritten(content, lambda *_: None))  # as it is, it is sound
     assert TERMS in {n for n, e in Container.of(content).entries.items() if e.is_deflated}

@@ -31,6 +31,7 @@ from maxdisc.calibration.refinement import (
     RIDGES,
     Refinable,
     down_to,
+    known_features,
     log_shares,
     rare_units,
 )
@@ -253,12 +254,6 @@ def in_single(decision: LinearDecision) -> LinearDecision:
 def rounded(values: Floats) -> Floats:
     """Return values that single precision can hold."""
     return values.astype(np.float32).astype(np.float64)
-
-
-def known_features(X: Matrix, rows: Booleans, least_rows: int | Integers) -> Booleans:
-    """Return which features at least so many of some rows have, shape (D,)."""
-    stored = np.repeat(rows, np.diff(X.indptr)) & (X.data != 0)
-    return np.bincount(X.indices[stored], minlength=X.shape[1]) >= least_rows
 
 
 def refine_by_length(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,7 +22,7 @@ from maxdisc.conditional.shared_weights import SharedWeights
 from maxdisc.decisions.linear import LinearDecision
 from maxdisc.families.blocks import AnyFamily
 from maxdisc.moments.smoothing import Smoothing
-from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, is_sparse
+from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, is_sparse, row_totals
 from maxdisc.numerics.user_warnings import notice
 from maxdisc.rows.row_sources import LEFT_OUT, ArrayRows, Folds
 from maxdisc.selection.fold_models import Rule, SelectionPath, Trials, fewest_features
@@ -75,6 +75,14 @@ def refine(
     return _Refinement(models, rows, decision, smoothing).solve(evidence, prior)
 
 
+class SizeChoice(NamedTuple):
+    """A number of features, the path it was chosen on, and its held-out log-loss."""
+
+    size: int
+    path: SelectionPath
+    loss: float
+
+
 def choose_size(
     models: Refinable,
     rows: ArrayRows,
@@ -82,12 +90,15 @@ def choose_size(
     smoothing: Smoothing,
     sizes: Integers,
     rule: Rule,
-) -> tuple[int, SelectionPath] | None:
+    least_rows: int | Integers = 1,
+    length: float | None = None,
+) -> SizeChoice | None:
     """Choose a number of features by the held-out log-loss of refined evidence with each of ``sizes``.
 
-    ``decision`` has all features, best first. Returns None where held-out rows are too few.
+    ``decision`` has all features, best first. Features in fewer than ``least_rows`` training rows are left
+    out; rows are scaled to ``length``. Returns None where held-out rows are too few.
     """
-    return _Refinement(models, rows, decision, smoothing).choose_size(sizes, rule)
+    return _Refinement(models, rows, decision, smoothing, least_rows, length).choose_size(sizes, rule)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +107,8 @@ class _Refinement:
     rows: ArrayRows
     decision: LinearDecision
     smoothing: Smoothing
+    least_rows: int | Integers = 1
+    length: float | None = None
 
     @property
     def n_classes(self) -> int:
@@ -162,7 +175,7 @@ class _Refinement:
 
     # ------------------------------------------------------------------ the number of features
 
-    def choose_size(self, sizes: Integers, rule: Rule) -> tuple[int, SelectionPath] | None:
+    def choose_size(self, sizes: Integers, rule: Rule) -> SizeChoice | None:
         held = self.held(sizes, self.folds_of(ENOUGH_TO_COMPARE))
         if not held or not len(self.plane.columns):
             return None
@@ -187,11 +200,14 @@ class _Refinement:
             )
         place = fewest_features(losses, right, sample.weights, rule)
         path = SelectionPath.by_rows(sizes, right, losses, sample.weights, folds, self.smoothing)
-        return int(sizes[place]), path
+        return SizeChoice(int(sizes[place]), path, float(path.mean_log_loss[place]))
 
     def scores_by_size(self, fold: int, held: HeldOut, sizes: Integers) -> list[Floats]:
         """Return the conditional scores of the held-out rows of a fold with each number of features."""
         place = self.models.places(fold, self.smoothing, sizes)
+        if is_sparse(self.rows.X):
+            known = known_features(self.rows.X, self.trained(fold) > 0, self.least_rows)
+            place = np.where(known, place, len(sizes))
         view = self.plane.view(np.flatnonzero(place < len(sizes)), self.trained(fold))
         order = np.argsort(place[view.columns], kind="stable")
         ends = np.searchsorted(place[view.columns][order], np.arange(len(sizes)), side="right")
@@ -204,7 +220,7 @@ class _Refinement:
         out = [fit.scores(judging)]
         for end in ends[-2::-1]:
             (fit,) = fit_ridges(
-                _first_columns(learning, end),
+                self.first_columns(learning, end),
                 codes,
                 weights,
                 (PATH_RIDGE,),
@@ -213,8 +229,20 @@ class _Refinement:
                 start=fit,
                 max_sweeps=PATH_SWEEPS,
             )
-            out.append(fit.scores(_first_columns(judging, end)))
+            out.append(fit.scores(self.first_columns(judging, end)))
         return out[::-1]
+
+    def first_columns(self, Z: Matrix, count: int) -> Matrix:
+        """Return the first columns, each row as long as before if all have one length."""
+        first = _first_columns(Z, count)
+        if self.length is None or not is_sparse(Z):
+            return first
+        before, now = (np.sqrt(row_totals(rows, rows.data.astype(np.float64) ** 2)) for rows in (Z, first))
+        factor = np.divide(before, now, out=np.zeros(len(now)), where=now > 0).astype(Z.dtype)
+        return sp.csr_array(
+            (first.data * np.repeat(factor, np.diff(first.indptr)), first.indices, first.indptr),
+            shape=first.shape,
+        )
 
     # ------------------------------------------------------------------ refining
 
@@ -301,6 +329,12 @@ def _first_columns(Z: Matrix, count: int) -> Matrix:
 def down_to(ridge: float) -> Sequence[float]:
     """Return the ridges from the largest to this one: a warm path is shorter than a cold start."""
     return RIDGES[: RIDGES.index(ridge) + 1]
+
+
+def known_features(X: Matrix, rows: Booleans, least_rows: int | Integers) -> Booleans:
+    """Return which features at least so many of some rows have, shape (D,)."""
+    stored = np.repeat(rows, np.diff(X.indptr)) & (X.data != 0)
+    return np.asarray(np.bincount(X.indices[stored], minlength=X.shape[1]) >= least_rows)
 
 
 def rare_units(Z: Matrix, weight: Floats) -> Floats:

@@ -19,7 +19,7 @@ from sklearn.utils.validation import (
 )
 
 from maxdisc.fitting.cross_validation import fold_plans, plans_beside
-from maxdisc.fitting.documents import Pieces
+from maxdisc.fitting.documents import TrainingDocuments
 from maxdisc.fitting.expectation_maximisation import PartlyLabelled, UnlabelledRows
 from maxdisc.fitting.fitted_model import FittedModel
 from maxdisc.fitting.learning import Data
@@ -48,11 +48,11 @@ class Labelled:
     labels: npt.NDArray[np.generic]  # (N,)
     weights: Floats  # (N,)
     names: npt.NDArray[np.generic] | None = None  # (D,)
-    pieces: Pieces | None = None
+    documents: TrainingDocuments | None = None
 
     def __getitem__(self, rows: Integers) -> Labelled:
-        pieces = None if self.pieces is None else self.pieces[rows]
-        return Labelled(self.X[rows], self.labels[rows], self.weights[rows], self.names, pieces)
+        documents = None if self.documents is None else self.documents[rows]
+        return Labelled(self.X[rows], self.labels[rows], self.weights[rows], self.names, documents)
 
     def with_weight(self) -> Labelled:
         """Without the rows that weigh nothing; no copy if there are none."""
@@ -143,7 +143,7 @@ def data_of(settings: Settings, given: Labelled, frame: Any, groups: Any) -> Dat
     given = given.with_weight()
     classes = np.unique(given.labels)
     schema = _settled(settings, given, frame, classes)
-    return Data(given.rows(classes, schema), plans, classes, schema, given.names, shorten=given.pieces)
+    return Data(given.rows(classes, schema), plans, classes, schema, given.names, documents=given.documents)
 
 
 def batch_of(

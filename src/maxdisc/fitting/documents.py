@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _check_feature_names_in
@@ -17,6 +18,7 @@ from sklearn.utils.validation import _check_feature_names_in
 from maxdisc.calibration.by_length import to_unit, uniform_seed
 from maxdisc.numerics.matrices import Floats, Integers, Matrix, canonical
 from maxdisc.rows.row_sources import scrambled
+from maxdisc.words.scaling import scaled_counts
 from maxdisc.words.vectorizer import TermFrequencyVectorizer
 
 
@@ -49,14 +51,63 @@ def vectorize(estimator: Any, X: Any, y: Any = None, *, reset: bool = False) -> 
 
 
 @dataclass(frozen=True, eq=False)
+class TrainingDocuments:
+    """Documents whose words are the features of training rows, and further features that rows may have."""
+
+    documents: Sequence[Any]
+    vectorizer: Any
+    #: Scaled counts of words and pairs of words, and the vectorizer that counts them.
+    wide: Matrix | None = None
+    wide_vectorizer: TermFrequencyVectorizer | None = None
+
+    def __getitem__(self, rows: Integers) -> TrainingDocuments:
+        some = [self.documents[row] for row in rows]
+        return replace(self, documents=some, wide=None if self.wide is None else self.wide[rows])
+
+    @property
+    def shorten(self) -> Pieces:
+        """Pieces of the documents, in words."""
+        return Pieces(self.documents, self.vectorizer)
+
+    @property
+    def shorten_wide(self) -> Pieces:
+        """Pieces of the documents, in words and pairs."""
+        return Pieces(self.documents, self.wide_vectorizer)
+
+    @property
+    def least_rows(self) -> Integers:
+        """In how many training rows each word or pair must be: a pair in two, a word in one."""
+        assert self.wide_vectorizer is not None  # of which the features are
+        n_words = len(self.vectorizer.terms_)
+        return np.where(np.arange(len(self.wide_vectorizer.terms_)) < n_words, 1, 2)
+
+
+def count_training(estimator: Any, documents: Sequence[Any], y: Any) -> tuple[Matrix, TrainingDocuments]:
+    """Fit the estimator's vectorizer; return the rows, and the documents with further features."""
+    if estimator.vectorizer is not None:
+        estimator.vectorizer_ = _unfitted(estimator.vectorizer)
+        X = estimator.vectorizer_.fit_transform(documents, y)
+        return X, TrainingDocuments(documents, estimator.vectorizer_)
+    words = default_vectorizer().set_params(scale=None)
+    counts = words.fit_transform(documents)
+    estimator.vectorizer_ = words.set_params(scale="log")
+    X = scaled_counts(counts.astype(np.float64), "log", words.mean_length_)
+    pairs = TermFrequencyVectorizer(scale=None, ngram_range=(2, 2), min_df=2)
+    try:
+        of_pairs = pairs.fit_transform(documents)
+    except ValueError:
+        return X, TrainingDocuments(documents, words)  # no pair is in two documents
+    both, wide = sp.hstack([counts, of_pairs], format="csr"), words.joined(pairs)
+    rows = scaled_counts(sp.csr_array(both).astype(np.float64), "log", wide.mean_length_)
+    return X, TrainingDocuments(documents, words, rows, wide)
+
+
+@dataclass(frozen=True, eq=False)
 class Pieces:
     """Shorter copies of documents: pieces from a place that a hash of the text and the copy chooses."""
 
     documents: Sequence[Any]
     vectorizer: Any
-
-    def __getitem__(self, rows: Integers) -> Pieces:
-        return Pieces([self.documents[row] for row in rows], self.vectorizer)
 
     def __call__(self, rows: Integers, share: Floats, copy: int) -> Matrix:
         """Return the counts of pieces with about this share of each document."""

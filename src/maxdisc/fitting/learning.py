@@ -9,32 +9,23 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.calibration.by_length import (
-    SelectedFolds,
-    Shorten,
-    ThinnedRows,
-    known_features,
-    refine_by_length,
-)
 from maxdisc.calibration.evidence import Evidence, calibrate
-from maxdisc.calibration.refinement import choose_size, refine
 from maxdisc.conditional.coordinate_ascent import MANY_PRODUCTS
-from maxdisc.decisions.by_length import common_length
-from maxdisc.decisions.linear import LinearDecision
 from maxdisc.densities.class_densities import class_prior
 from maxdisc.divergences.class_divergences import FeatureRanking
 from maxdisc.divergences.redundancy import Overlap, Redundancy
 from maxdisc.families import Family
 from maxdisc.families.blocks import AnyFamily, AnyMoments, Columns, MixedMoments
+from maxdisc.fitting.documents import TrainingDocuments
 from maxdisc.fitting.fitted_model import FittedModel, require_summable, require_weight
 from maxdisc.fitting.joint_learning import learn_jointly
+from maxdisc.fitting.refinement import MOST_PAIRS, Refinement
 from maxdisc.fitting.settings import Settings
-from maxdisc.moments.class_moments import ClassMoments
 from maxdisc.numerics.matrices import is_sparse
 from maxdisc.numerics.user_warnings import notice
-from maxdisc.rows.row_sources import ArrayRows, Folds, Rows
+from maxdisc.rows.row_sources import ArrayRows, FixedFolds, Folds, Rows
 from maxdisc.rows.schema import Schema
-from maxdisc.selection.fold_models import Choice, FoldModels, choose, refined_sizes, size_grid
+from maxdisc.selection.fold_models import Choice, FoldModels, choose, size_grid
 from maxdisc.selection.held_out import band_edges, enough_rows
 from maxdisc.selection.sparse_fold_models import SparseFoldModels, suits
 
@@ -42,8 +33,6 @@ Models: TypeAlias = FoldModels | SparseFoldModels
 
 #: Refined evidence keeps at most this many numbers in single precision, one for each row and class (0.5 GB).
 MOST_DUALS = 2**27
-#: Up to this many features are all kept in refined evidence, which corrects those that are not needed.
-FEW_FEATURES = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +45,8 @@ class Data:
     schema: Schema | None = None
     names: npt.NDArray[np.generic] | None = None  # (D,)
     family: AnyFamily | None = None
-    #: How shorter rows are made; None for those of rows themselves.
-    shorten: Shorten | None = None
+    #: The documents that the rows are counts of.
+    documents: TrainingDocuments | None = None
 
     def family_under(self, settings: Settings) -> AnyFamily:
         """The family of all features, or the families of the columns."""
@@ -97,7 +86,7 @@ def learn(settings: Settings, data: Data) -> FittedModel:
         models = None  # which may take much memory
     learnt = modelled(settings, learnt, rows)
     if models is not None:
-        learnt = refined(settings, learnt, models, rows, data.shorten)
+        learnt = _refined(settings, learnt, models, data)
     _ = learnt.decision
     return learnt
 
@@ -146,7 +135,7 @@ def chosen_anew(settings: Settings, before: FittedModel, data: Data) -> FittedMo
     choice, evidence, is_refined = settle(careful, data.rows, models)
     given = (before.classes, choice, evidence, before.schema, data.names)
     learnt = FittedModel.of(settings, family, moments, *given).soft_as(before)
-    return refined(settings, learnt, models, data.rows) if is_refined else learnt
+    return _refined(settings, learnt, models, data) if is_refined else learnt
 
 
 def fold_models(
@@ -234,43 +223,22 @@ def refines(settings: Settings, rows: Rows) -> bool:
     return X is not None and is_sparse(X) and X.nnz * rows.n_classes >= MANY_PRODUCTS
 
 
-def refined(
-    settings: Settings, learnt: FittedModel, models: Models, rows: Rows, shorten: Shorten | None = None
-) -> FittedModel:
-    """Return the model with as many features as refined evidence asks for, and these corrected."""
+def _refined(settings: Settings, learnt: FittedModel, models: Models, data: Data) -> FittedModel:
+    """Return the model with its evidence refined, on words and pairs if held-out rows ask for these."""
+    rows, documents = data.rows, data.documents
     if not isinstance(learnt.evidence, Evidence) or not isinstance(rows, ArrayRows):
         return learnt
-    evidence, choice, n_features = learnt.evidence, learnt.settled, models.n_features
-    shares = class_prior(models.total(), None)
-    # With all features: each fold selects its own.
-    ranking, decision = learnt.model[0], cast(LinearDecision, learnt.model[1])
-    if choice.size < n_features:
-        given = (cast(Family, learnt.family), cast(ClassMoments, learnt.moments), choice.smoothing)
-        decision = LinearDecision.of(*given, ranking.order, learnt.prior)
-    found = None
-    if settings.size(n_features) is None and n_features > FEW_FEATURES:
-        sizes = refined_sizes(n_features)
-        found = choose_size(models, rows, decision, choice.smoothing, sizes, settings.rule)
-    length = common_length(rows.X)
-    if length is not None:
-        size, path = (choice.size, choice.path) if found is None else found
-        chosen = models.with_stability(Choice(choice.smoothing, size, path))
-        # Features that no row has come last: they would say nothing, but count as features of a row.
-        known = known_features(rows.X, np.ones(rows.X.shape[0], dtype=np.bool_), 1)[ranking.order]
-        ranking = replace(ranking, order=np.concatenate([ranking.order[known], ranking.order[~known]]))
-        folds = SelectedFolds(models, rows, choice.smoothing, size, length, ranking.order, learnt.prior)
-        weighed = refine_by_length(folds, chosen, shares, shorten or ThinnedRows(rows.X))
-        if weighed is not None:
-            evidence, selected, unknown = weighed
-            chosen = replace(chosen, size=len(selected.columns))
-            made = (ranking, selected)
-            return replace(learnt, choice=chosen, made=made, made_unknown=unknown, evidence=evidence)
-    if found is not None:
-        size, path = found
-        fixed = calibrate(models, (choice.smoothing,), band_edges(size), shares, fixed=True)
-        if fixed is not None:
-            evidence, choice = fixed[1], models.with_stability(Choice(choice.smoothing, size, path))
-    evidence = refine(models, rows, decision, choice.smoothing, evidence, shares)
-    # A copy, as the features that are not selected may take much memory.
-    selected = decision.best_first(np.arange(choice.size)) if choice.size < n_features else decision
-    return replace(learnt, choice=choice, made=(ranking, selected), evidence=evidence)
+    words = Refinement(settings, learnt, models, rows, None if documents is None else documents.shorten)
+    if documents is None or documents.wide is None or not words.can_choose:
+        return words.refined()
+    wide = replace(rows, X=documents.wide)
+    plan = FixedFolds(models.plans[0].of(rows.X, rows.start), models.plans[0].count)
+    family = cast(Family, models.family)
+    wide_models = fold_models(settings, wide, family, [plan], data.classes)
+    choice = Choice(learnt.choice.smoothing, wide_models.n_features)
+    start = FittedModel.of(settings, family, wide_models.total(), data.classes, choice, learnt.evidence)
+    shorten, least_rows = documents.shorten_wide, documents.least_rows
+    pairs = Refinement(
+        settings, modelled(settings, start, wide), wide_models, wide, shorten, least_rows, MOST_PAIRS
+    )
+    return min(words, pairs, key=lambda one: one.loss).refined()

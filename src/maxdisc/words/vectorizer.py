@@ -251,6 +251,14 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
         self._terms = terms
         self._forget("_found", "_vocabulary", "_places")
 
+    def joined(self, others: TermFrequencyVectorizer) -> TermFrequencyVectorizer:
+        """Return a fitted vectorizer of the terms of both, these first; others have more words."""
+        both = TermFrequencyVectorizer(**self.get_params(deep=False))
+        both.set_params(ngram_range=(self.ngram_range[0], others.ngram_range[1]))
+        both.terms_ = np.concatenate([self.terms_, others.terms_])
+        both.mean_length_ = self.mean_length_ + others.mean_length_
+        return both
+
     def _place_terms(self, columns: Integers, n_columns: int) -> None:
         """Set the columns of the terms, of a model file that holds only those of selected features."""
         self._places = columns, n_columns
