@@ -434,8 +434,9 @@ class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
         Returns
         -------
         Explanation
-            Exact: bias and contributions sum to scores whose softmax is ``predict_proba``. Features that
-            are 0 in all of these rows contribute nothing and are left out.
+            As :meth:`maxdisc.MaxDiscClassifier.explain` returns it. Exact: ``prior``, here the bias, and
+            ``contributions`` sum to scores whose softmax is ``predict_proba``. Features that are 0 in all of
+            these rows contribute nothing and are left out.
         """
         X = self._rows(X)
         present = np.flatnonzero(abs(X).max(axis=0).toarray().ravel() if is_sparse(X) else X.any(axis=0))

@@ -16,7 +16,7 @@ from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxdisc import Joint, MaxDiscClassifier, load, save
-from maxdisc.calibration import Evidence
+from maxdisc.calibration.evidence import Evidence
 from maxdisc.decisions.joint import JointDecision
 from maxdisc.decisions.joint_average import AveragedDecision, AveragedEvidence, LinearForm
 from maxdisc.inspection.decisive_features import loudest

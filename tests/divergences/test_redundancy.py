@@ -16,8 +16,8 @@ from maxdisc.divergences.class_divergences import FeatureRanking
 from maxdisc.divergences.redundancy import MOST, MOST_VARIED, Overlap, Redundancy
 from maxdisc.families import FAMILIES
 from maxdisc.fitting.cross_validation import fold_plans
-from maxdisc.rows import ArrayRows, BatchRows
-from maxdisc.rows.row_sources import FixedFolds
+from maxdisc.rows import BatchRows
+from maxdisc.rows.row_sources import ArrayRows, FixedFolds
 from maxdisc.selection.fold_models import FoldModels
 
 

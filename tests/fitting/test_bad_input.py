@@ -9,7 +9,8 @@ import scipy.sparse as sp
 
 from maxdisc import MaxDiscClassifier, Smoothing
 from maxdisc.families import FAMILIES
-from maxdisc.rows import ArrayRows, BatchRows
+from maxdisc.rows import BatchRows
+from maxdisc.rows.row_sources import ArrayRows
 from maxdisc.testing import random_data
 
 X, y = random_data("poisson", 30, 3, 4, seed=0)

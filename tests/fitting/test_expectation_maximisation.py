@@ -28,8 +28,7 @@ from maxdisc.fitting.expectation_maximisation import (
     UnlabelledRows,
     expectation_maximisation,
 )
-from maxdisc.rows import ArrayRows
-from maxdisc.rows.row_sources import ALWAYS_TRAINING, LEFT_OUT
+from maxdisc.rows.row_sources import ALWAYS_TRAINING, LEFT_OUT, ArrayRows
 from maxdisc.rows.validation import sorted_out
 from tests.conftest import examples
 

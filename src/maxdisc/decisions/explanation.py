@@ -16,9 +16,9 @@ from maxdisc.numerics.matrices import Floats, Matrix
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """The score of each row and class, taken apart: ``total = prior + contributions.sum(axis=2)``.
+    """Score of each row and class as a sum: ``total = prior + contributions.sum(axis=2)``.
 
-    Parameters
+    Attributes
     ----------
     total : ndarray of shape (N, C)
         Scores, as ``predict_joint_log_proba`` gives them.
@@ -31,18 +31,6 @@ class Explanation:
         The kept features.
     classes : ndarray of shape (C,)
         The labels.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from maxdisc import MaxDiscClassifier
-    >>> iris = load_iris()
-    >>> model = MaxDiscClassifier(n_features=2).fit(iris.data, iris.target)
-    >>> explanation = model.explain(iris.data[:1])
-    >>> explanation.contributions.shape
-    (1, 3, 2)
-    >>> [name for name, _ in explanation.top(0)]
-    ['x2', 'x3']
     """
 
     total: Floats
