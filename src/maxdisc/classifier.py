@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -45,6 +45,7 @@ from maxdisc.moments.smoothing import Smoothing
 from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, log_sum_exp
 from maxdisc.numerics.result_frame import Frame
 from maxdisc.numerics.threads import limited_threads
+from maxdisc.rows.column_families import is_categorical
 from maxdisc.rows.frames import Cells
 from maxdisc.rows.row_sources import Rows
 from maxdisc.rows.schema import Schema, plain_family
@@ -302,8 +303,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        rows : Rows
-            The source; its labels are codes into ``classes``.
+        rows : BatchRows or object
+            The source, a :class:`maxdisc.rows.BatchRows` or any object with its methods; its labels are codes
+            into ``classes``.
         classes : array-like of shape (C,)
             The labels, sorted.
         schema : Schema, optional
@@ -502,7 +504,13 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        # Sparse rows have one family, of numbers.
+        tags.input_tags.sparse = not (
+            isinstance(self.family, Mapping)
+            or is_categorical(self.family)
+            or self.categorical_features is not None
+            or self.missing == "informative"
+        )
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         family = FAMILIES.get(self.family) if isinstance(self.family, str) else self.family

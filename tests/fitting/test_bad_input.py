@@ -64,6 +64,26 @@ CASES = {
         lambda: MaxDiscClassifier("poison").fit(X, y),
         "unknown family 'poison': give one of .*'poisson'",
     ),
+    "sparse categories": (
+        lambda: MaxDiscClassifier("categorical").fit(sp.csr_array(X), y),
+        "X is sparse, and family='categorical' needs a frame or a dense array: convert X",
+    ),
+    "sparse columns of several families": (
+        lambda: MaxDiscClassifier({0: "gamma"}).fit(sp.csr_array(X), y),
+        "X is sparse, and a dict of families needs a frame",
+    ),
+    "sparse columns of categories": (
+        lambda: MaxDiscClassifier(categorical_features=[0]).fit(sp.csr_array(X), y),
+        "X is sparse, and categorical_features needs a frame",
+    ),
+    "sparse rows without informative cells": (
+        lambda: MaxDiscClassifier(missing="informative").fit(sp.csr_array(X), y),
+        "X is sparse, and missing='informative' needs a frame",
+    ),
+    "categories in batches of arrays": (
+        lambda: MaxDiscClassifier("categorical").fit_rows(BatchRows(lambda: [(X, y)], 3), range(3)),
+        "these rows have one family, and family='categorical' needs a frame",
+    ),
     "divergence": (
         lambda: MaxDiscClassifier(divergence="js").fit(X, y),
         "unknown divergence 'js': give one of 'js_gm'",

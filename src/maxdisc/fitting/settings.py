@@ -19,6 +19,7 @@ from maxdisc.moments.smoothing import Smoothing
 from maxdisc.numerics.matrices import Floats, Integers, Matrix, is_sparse
 from maxdisc.rows.column_families import (
     require_families,
+    require_one_family,
     schema_of_totals,
     settled_schema,
     takes_columns,
@@ -158,7 +159,8 @@ class Settings:
 
     def family_of(self, X: Matrix) -> Family:
         """The one family of all features of some rows."""
-        if self.family != "auto":
+        if isinstance(self.family, Mapping) or self.family != "auto":
+            require_one_family("these rows have one family", self.family)
             return find_family(self.family)
         counts = is_sparse(X) and (X.nnz == 0 or X.data.min() >= 0)
         return FAMILIES["poisson" if counts else "gaussian"]
