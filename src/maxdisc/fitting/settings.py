@@ -25,7 +25,7 @@ from maxdisc.rows.column_families import (
     takes_columns,
     takes_columns_of_frames,
 )
-from maxdisc.rows.frames import Cells
+from maxdisc.rows.frames import Cells, holds_numbers
 from maxdisc.rows.row_sources import Folds, HashFolds
 from maxdisc.rows.schema import Schema
 from maxdisc.rows.table_totals import TableTotals
@@ -127,8 +127,17 @@ class Settings:
         return [HashFolds(5 if self.cv == "hash" else int(self.cv))] if self.must_choose else ()
 
     def reads_columns(self, X: Any) -> bool:
-        """Whether the columns of training rows are told apart."""
-        return self.joint is None and takes_columns(X, self.family, self.categorical_features, self.missing)
+        """Return whether each column of training rows gets a family of its own."""
+        if self.joint is not None:
+            return False
+        columns = takes_columns(X, self.family, self.categorical_features, self.missing)
+        return columns and not (self._has_one_family and holds_numbers(X))
+
+    @property
+    def _has_one_family(self) -> bool:
+        """Whether redundancy has the columns of a frame share a family, if all are numbers."""
+        asked = self.categorical_features is not None or self.missing == "informative"
+        return self.redundancy > 0 and isinstance(self.family, str) and self.family == "auto" and not asked
 
     def schema(
         self,

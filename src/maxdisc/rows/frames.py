@@ -132,6 +132,12 @@ def column_names(X: Any) -> list[str] | None:
     return [str(name) for name in (X.column_names if library == "pyarrow" else X.columns)]
 
 
+def holds_numbers(X: Any) -> bool:
+    """Return whether every column of a frame is of numbers."""
+    kinds = cells_of(X, wanted=np.empty(0, dtype=np.intp)).kinds
+    return is_frame(X) and bool((kinds == NUMBER).all())
+
+
 def cells_of(X: Any, names: npt.ArrayLike | None = None, wanted: Integers | None = None) -> Cells:
     """Split a frame or array into numbers and words; words of columns outside ``wanted`` are not read."""
     library = _library(X)
