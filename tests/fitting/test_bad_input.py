@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from maxdisc import MaxDiscClassifier, Smoothing
+from maxdisc import DiscriminativeMaxEnt, MaxDiscClassifier, MaxDiscSearchCV, Smoothing
 from maxdisc.families import FAMILIES
 from maxdisc.rows import BatchRows
 from maxdisc.rows.row_sources import ArrayRows
@@ -83,6 +83,26 @@ CASES = {
     "categories in batches of arrays": (
         lambda: MaxDiscClassifier("categorical").fit_rows(BatchRows(lambda: [(X, y)], 3), range(3)),
         "these rows have one family, and family='categorical' needs a frame",
+    ),
+    "two columns of one name": (
+        lambda: MaxDiscClassifier().fit(pd.DataFrame(X, columns=list("abab")), y),
+        "column name 'a' is repeated, in columns 0, 2, and 1 more names are repeated: rename",
+    ),
+    "two columns of one name, one family": (
+        lambda: MaxDiscClassifier("poisson").fit(pd.DataFrame(X, columns=list("abca")), y),
+        "column name 'a' is repeated, in columns 0, 3: rename the columns",
+    ),
+    "two columns of one name in prediction": (
+        lambda: MaxDiscClassifier("poisson").fit(X, y).predict(pd.DataFrame(X, columns=list("abca"))),
+        "column name 'a' is repeated",
+    ),
+    "two columns of one name for the conditional model": (
+        lambda: DiscriminativeMaxEnt().fit(pd.DataFrame(X, columns=list("abca")), y),
+        "column name 'a' is repeated",
+    ),
+    "two columns of one name in a search": (
+        lambda: MaxDiscSearchCV().fit(pd.DataFrame(X, columns=list("abca")), y),
+        "column name 'a' is repeated",
     ),
     "divergence": (
         lambda: MaxDiscClassifier(divergence="js").fit(X, y),

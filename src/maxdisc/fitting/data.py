@@ -25,7 +25,7 @@ from maxdisc.fitting.learning import Data
 from maxdisc.fitting.settings import Settings
 from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, canonical, column_name
 from maxdisc.numerics.user_warnings import notice
-from maxdisc.rows.frames import Cells, cells_of
+from maxdisc.rows.frames import Cells, cells_of, require_distinct_names
 from maxdisc.rows.row_sources import ArrayRows, Folds
 from maxdisc.rows.schema import Schema, first_unobserved
 from maxdisc.rows.table_totals import TableTotals
@@ -75,6 +75,7 @@ def labelled(
         labels = column_or_1d(y, warn=True)
         check_consistent_length(X, labels)
         return Labelled(X, labels, _checked_weights(X, labels, sample_weight), names_of(estimator))
+    require_distinct_names(X)
     try:
         X, y = validate_data(estimator, X, y, reset=reset, multi_output=True, **_NUMBERS)
     except ValueError as error:
@@ -106,6 +107,7 @@ def _checked_weights(X: Any, labels: npt.NDArray[np.generic], sample_weight: Any
 
 def cells(estimator: BaseEstimator, X: Any, reset: bool, wanted: Integers | None = None) -> Cells:
     """A frame or an array, taken apart as far as columns are wanted, its width and names checked."""
+    require_distinct_names(X)
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     found = cells_of(X, names_of(estimator), wanted)
     if 0 in found.shape:
@@ -119,9 +121,10 @@ def unlabelled_rows(
 ) -> Matrix:
     """Rows to be predicted; of columns that are told apart, levels of the wanted ones alone."""
     if schema is None:
-        return (
-            X if _is_ready(estimator, X) else canonical(validate_data(estimator, X, reset=False, **_NUMBERS))
-        )
+        if _is_ready(estimator, X):
+            return X
+        require_distinct_names(X)
+        return canonical(validate_data(estimator, X, reset=False, **_NUMBERS))
     return schema.encoded(cells(estimator, X, False, wanted), names_of(estimator), wanted)
 
 
