@@ -104,6 +104,14 @@ CASES = {
         lambda: MaxDiscSearchCV().fit(pd.DataFrame(X, columns=list("abca")), y),
         "column name 'a' is repeated",
     ),
+    "a quantity": (
+        lambda: MaxDiscClassifier().fit(X, np.arange(30)),
+        "y holds 30 different numbers in 30 rows: is it a quantity",
+    ),
+    "a quantity in the rows that have a label": (
+        lambda: MaxDiscClassifier(unlabelled=-1).fit(np.vstack([X, X]), np.r_[np.arange(30), [-1] * 30]),
+        "y holds 30 different numbers in 30 rows: is it a quantity",
+    ),
     "divergence": (
         lambda: MaxDiscClassifier(divergence="js").fit(X, y),
         "unknown divergence 'js': give one of 'js_gm'",
@@ -284,3 +292,12 @@ def test_unfitted():
             getattr(MaxDiscClassifier(), name)(X)
     with pytest.raises(NotFittedError):
         MaxDiscClassifier().sample(3)
+
+
+def test_numbers_that_are_names_are_labels_as_strings():
+    labels = np.arange(30).astype(str)
+    with pytest.warns(UserWarning, match="too few"):
+        model = MaxDiscClassifier().fit(X, labels)
+    assert model.classes_.tolist() == sorted(labels)
+    twice = MaxDiscClassifier(smoothing=1.0, n_features="all", evidence="raw")
+    assert len(twice.fit(np.vstack([X, X]), np.tile(np.arange(30), 2)).classes_) == 30

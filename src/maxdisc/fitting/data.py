@@ -29,7 +29,7 @@ from maxdisc.rows.frames import Cells, cells_of, require_distinct_names
 from maxdisc.rows.row_sources import ArrayRows, Folds
 from maxdisc.rows.schema import Schema, first_unobserved
 from maxdisc.rows.table_totals import TableTotals
-from maxdisc.rows.validation import require_labels, require_numbers, sorted_union
+from maxdisc.rows.validation import require_classes, require_labels, require_numbers, sorted_union
 
 # What scikit-learn's validation is to let through; ranges are checked, by column, by the family.
 _NUMBERS: dict[str, Any] = {
@@ -142,6 +142,7 @@ def data_of(settings: Settings, given: Labelled, frame: Any, groups: Any) -> Dat
         plans = fold_plans(settings.cv, given.X, given.labels, groups, settings.random_state, kept)
     given = given.with_weight()
     classes = np.unique(given.labels)
+    require_classes(given.labels, classes)
     schema = _settled(settings, given, frame, classes)
     return Data(given.rows(classes, schema), plans, classes, schema, given.names)
 
@@ -207,6 +208,7 @@ def partly_labelled(
         raise ValueError("no row with a label weighs more than 0: give some of each class.")
     known = given[kept]
     classes = np.unique(known.labels)
+    require_classes(known.labels, classes)
     given_folds = (kept, others, groups, settings.random_state)
     plans = plans_beside(settings.cv, given.X, given.labels, *given_folds)
     schema = _settled(settings, known, frame, classes)

@@ -106,6 +106,20 @@ def require_labels(y: Any, instead: str = "drop those rows") -> None:
         )
 
 
+def are_too_many(n_classes: int, n_rows: int) -> bool:
+    """Return whether numbers in so many rows are too many to be names of classes."""
+    return n_rows >= 30 and 2 * n_classes > n_rows
+
+
+def require_classes(labels: npt.NDArray[np.generic], classes: npt.NDArray[np.generic]) -> None:
+    """Raise ``ValueError`` for labels that are a quantity: different numbers in most rows."""
+    if labels.dtype.kind in "iuf" and are_too_many(len(classes), len(labels)):
+        raise ValueError(
+            f"y holds {len(classes):,} different numbers in {len(labels):,} rows: is it a quantity? Bin it "
+            "into classes, or pass numbers that are names as strings."
+        )
+
+
 def given_unlabelled(unlabelled: Any) -> Any:
     """Return the label that means "no label"; None if there is none but None itself."""
     if unlabelled is None or isinstance(unlabelled, str | numbers.Real | np.bool_):

@@ -165,7 +165,7 @@ def _fit_here(
         roles.categories,
         roles.truths,
     )
-    _require_two_classes(rows, roles.label, dataset.name)
+    _require_classes(rows, roles.label, dataset.name, request.labels_are_names)
     note_roles(roles, rows, speech)
     speech.say_notes(done=False)
     with speech.progress(f"fitting {len(rows):,} rows"), rows.located():
@@ -198,20 +198,28 @@ def _fit_stream(
         passes.checkpoint_every,
     )
     rows = streaming.look()
-    _require_two_classes(rows, roles.label, dataset.name)
+    _require_classes(rows, roles.label, dataset.name, request.labels_are_names)
     note_roles(roles, rows, speech)
     speech.say_notes(done=False)
     return _Result(streaming.fit(), rows, streaming=streaming)
 
 
-def _require_two_classes(rows: Described, column: str, source: str) -> None:
-    from maxdisc.cli.labelled import classes_among
+def _require_classes(rows: Described, column: str, source: str, are_names: bool) -> None:
+    """Raise ``BadInputError`` for labels of one class, and for a quantity."""
+    from maxdisc.cli.labelled import classes_among, hold_numbers
+    from maxdisc.rows.validation import are_too_many
 
     classes = classes_among(rows)
     if len(classes) < 2:
         only = ", ".join(map(repr, classes))
         raise BadInputError(
             f"column {column!r} of {source} has only one class, {only}: a classifier needs two or more."
+        )
+    if not are_names and are_too_many(len(classes), len(rows)) and hold_numbers(classes):
+        raise BadInputError(
+            f"column {column!r} of {source} holds {len(classes):,} different numbers in {len(rows):,} rows: "
+            "is it a quantity? Bin it into classes, or say that the numbers are names with "
+            f"--label {column!r} --categorical {column!r}."
         )
 
 

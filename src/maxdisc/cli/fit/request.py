@@ -23,6 +23,8 @@ class FitRequest:
     #: Parameters of the classifier and of the vectorizer.
     learning: dict[str, Any]
     words: dict[str, Any]
+    #: Whether labels that are numbers were said to be names.
+    labels_are_names: bool
     search: bool
     passes: StreamOptions
     workers: WorkerOptions
@@ -37,7 +39,9 @@ class FitRequest:
         workers: WorkerOptions,
     ) -> FitRequest:
         """Validate the options; raise ``BadInputError`` for those that do not go together."""
-        columns = ColumnOptions.of(learning.family or (), data.categorical or (), data.missing)
+        labels_are_names = data.label in (data.categorical or ())
+        categorical = [names for names in data.categorical or () if names != data.label]
+        columns = ColumnOptions.of(learning.family or (), categorical, data.missing)
         parameters = {"family": columns.family, **learning.parameters(), "missing": columns.missing}
         if data.unlabelled is not None:
             _require_soft(data.skip_unlabelled, learning, passes, workers)
@@ -51,7 +55,9 @@ class FitRequest:
         if workers.are_elsewhere:
             workers.require_alone(learning.search, passes.is_streamed)
         workers.require_named()
-        request = cls(data, columns, parameters, word_parameters, learning.search, passes, workers)
+        request = cls(
+            data, columns, parameters, word_parameters, labels_are_names, learning.search, passes, workers
+        )
         if workers.engine is Engine.spark:
             # Spark's rows are vectors, whose columns have no kind of their own.
             columns.require_none("--engine spark", "counts all columns alike")
