@@ -33,6 +33,11 @@ from maxdisc.cli.options import (
 )
 
 
+# A function: the fields below are evaluated where a lambda would not find the name of the enum.
+def _complete_family(incomplete: str) -> list[str]:
+    return [name for name in Family if name.startswith(incomplete)]
+
+
 @dataclass(frozen=True)
 class DataOptions:
     """Files, columns and labels."""
@@ -98,7 +103,7 @@ class LearningOptions:
             help=f"The densities ({', '.join(Family)}), or COLUMN=NAME for single columns; auto: poisson for "
             "words, by the values of each column for tables.",
             rich_help_panel=LEARNING,
-            autocompletion=lambda incomplete: [name for name in Family if name.startswith(incomplete)],
+            autocompletion=_complete_family,
         ),
     ] = None
     n_features: Annotated[
