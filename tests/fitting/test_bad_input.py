@@ -301,3 +301,24 @@ def test_numbers_that_are_names_are_labels_as_strings():
     assert model.classes_.tolist() == sorted(labels)
     twice = MaxDiscClassifier(smoothing=1.0, n_features="all", evidence="raw")
     assert len(twice.fit(np.vstack([X, X]), np.tile(np.arange(30), 2)).classes_) == 30
+
+
+MEASURED = np.random.default_rng(3).normal(size=(60, 4)) + np.arange(60)[:, None] % 3
+
+
+@pytest.mark.parametrize("settings", [{}, {"structure": "joint"}, {"family": "gaussian", "evidence": "raw"}])
+def test_an_offset_that_takes_the_digits_is_said(settings):
+    labels = np.arange(60) % 3
+    model = MaxDiscClassifier(cv=2, **settings)
+    with pytest.warns(UserWarning, match=r"column 2 varies by less than 1,000 times the rounding error"):
+        model.fit(MEASURED + np.array([0.0, 0.0, 1e14, 0.0]), labels)
+    with pytest.warns(UserWarning, match=r"column 'a' \(and 1 more\) varies"):
+        model.fit(pd.DataFrame(MEASURED + np.array([1e14, 0.0, 0.0, -1e14]), columns=list("abcd")), labels)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e9, -1e11])
+def test_offsets_that_leave_digits_are_not_warned_of(offset):
+    model = MaxDiscClassifier(cv=2).fit(MEASURED + offset, np.arange(60) % 3)
+    assert model.score(MEASURED + offset, np.arange(60) % 3) > 0.6
+    constant = np.full((60, 1), 1e15)  # which has no digits to lose
+    MaxDiscClassifier(cv=2).fit(np.hstack([MEASURED, constant]), np.arange(60) % 3)

@@ -18,7 +18,12 @@ from maxdisc.divergences.class_divergences import FeatureRanking
 from maxdisc.divergences.redundancy import Overlap, Redundancy
 from maxdisc.families import Family
 from maxdisc.families.blocks import AnyFamily, AnyMoments, Columns, MixedMoments
-from maxdisc.fitting.fitted_model import FittedModel, require_summable, require_weight
+from maxdisc.fitting.fitted_model import (
+    FittedModel,
+    require_summable,
+    require_weight,
+    warn_of_lost_digits,
+)
 from maxdisc.fitting.joint_learning import learn_jointly
 from maxdisc.fitting.settings import Settings
 from maxdisc.moments.class_moments import ClassMoments
@@ -82,6 +87,7 @@ def learn(settings: Settings, data: Data) -> FittedModel:
         choice = settings.usual(family, moments.n_features)
     require_summable([moments], family, data.names)
     require_weight([moments])
+    warn_of_lost_digits(moments, family, data.names)
     learnt = FittedModel.of(settings, family, moments, classes, choice, evidence, data.schema, data.names)
     if not is_refined:
         models = None  # which may take much memory

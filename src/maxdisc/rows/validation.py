@@ -16,6 +16,8 @@ from maxdisc.numerics.matrices import Booleans, Floats, column_name
 
 # Squares of smaller numbers leave the range of double precision.
 SMALLEST = 1e-140
+# A feature that varies by fewer steps between neighbouring numbers has too few digits left to be described.
+FEWEST_STEPS = 1000
 
 
 def require_one_of(name: str, value: Any, allowed: Collection[Any]) -> None:
@@ -222,3 +224,17 @@ def require_representable(moments: ClassMoments, powers: bool, names: npt.ArrayL
         if tiny.any():
             where = column_name(int(np.argmax(tiny)), names)
             raise ValueError(f"the values of {where} are too small to be squared: rescale them.")
+
+
+def has_lost_digits(moments: ClassMoments) -> Booleans:
+    """Return which features vary so little about a large mean that rounding shows, shape (D,)."""
+    if not moments.weight.any():
+        return np.zeros(moments.n_features, dtype=np.bool_)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shift = moments.sums[0] / moments.cells
+        mean = shift if moments.origin is None else shift + moments.origin
+        shares = moments.cells / moments.cells.sum(axis=0)
+        center = np.nansum(shares * mean, axis=0)
+        within = np.maximum(moments.sums[1] / moments.cells - shift**2, 0.0)
+        spread = np.sqrt(np.nansum(shares * (within + (mean - center) ** 2), axis=0))
+    return (spread > 0) & (spread < FEWEST_STEPS * np.spacing(np.abs(center)))
