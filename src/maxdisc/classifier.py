@@ -33,6 +33,7 @@ from maxdisc.fitting.data import (
     partly_labelled,
     require_some_labels,
     unlabelled_rows,
+    warn_of_nan,
 )
 from maxdisc.fitting.documents import feature_names, vectorize
 from maxdisc.fitting.fitted_model import WITHOUT_MOMENTS, Decision, FittedModel
@@ -118,7 +119,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         log-loss, averaged with the neighbours in shrinkage and size: see
         :meth:`maxdisc.selection.joint_fold_models.JointModels.choose`.
     unlabelled : str, number or None, default=None
-        A label that means "no label", such as -1 or "unknown"; None, NaN and NA always do. Where such rows
+        A label that means "no label", such as -1 or "unknown"; None, NaN and NA always do, but NaN and NA are
+        warned of unless this is given: they may be a mistake in the data. Where such rows
         are given to ``fit``, their labels are shared out by expectation-maximisation, and each weighs as much
         as held-out labelled rows ask for; nothing, unless that is better by more than noise. See
         :mod:`maxdisc.fitting.expectation_maximisation`.
@@ -287,9 +289,11 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         with self._all_or_nothing():
             settings = self._asked()
             X = vectorize(self, X, y, reset=True)
+            written = y
             y, missing = sorted_out(y, settings.unlabelled)
             if missing is not None:
                 require_some_labels(settings, missing)
+                warn_of_nan(settings, written, missing)
             columns = settings.reads_columns(X)
             given = labelled(self, X, y, sample_weight, columns, reset=True)
             settings.require_mixable(columns)

@@ -307,6 +307,24 @@ def test_ways_to_say_that_there_is_no_label(y, value):
     assert [int(float(v)) for v in np.asarray(labels)[~gaps]] == codes[~gaps].tolist()
 
 
+@pytest.mark.parametrize(
+    "hide",
+    [
+        lambda y, gaps: np.where(gaps, np.nan, y),
+        lambda y, gaps: pd.array(np.where(gaps, None, y), dtype="Int64"),
+        lambda y, gaps: [float("nan") if gap else str(label) for label, gap in zip(y, gaps, strict=True)],
+    ],
+)
+def test_labels_that_are_nan_are_counted(hide):
+    X, _ = topics(60)
+    y, gaps = np.arange(60) % 2, np.arange(60) % 3 == 0
+    with pytest.warns(UserWarning, match=r"y is NaN in 20 of 60 rows, which count as rows without a label"):
+        model = MaxDiscClassifier(smoothing=1.0, evidence="raw").fit(X, hide(y, gaps))
+    meant = MaxDiscClassifier(smoothing=1.0, evidence="raw", unlabelled=float("nan"))
+    np.testing.assert_array_equal(meant.fit(X, hide(y, gaps)).predict_proba(X), model.predict_proba(X))
+    MaxDiscClassifier(smoothing=1.0, evidence="raw").fit(X, np.where(gaps, None, y))
+
+
 def test_labels_that_are_all_there_stay_as_they_are():
     for y in (np.array([0, 1]), np.array(["a", ""]), ["a", "b"], np.array([True, False])):
         assert sorted_out(y) == (y, None)

@@ -198,6 +198,18 @@ def require_some_labels(settings: Settings, missing: Booleans) -> None:
         )
 
 
+def warn_of_nan(settings: Settings, y: Any, missing: Booleans) -> None:
+    """Warn of labels that are NaN, which may be a mistake, unless rows without a label were announced."""
+    if settings.unlabelled is not None:
+        return
+    n_nan = sum(label is not None for label in np.asarray(y, dtype=object).ravel()[missing])
+    if n_nan:
+        notice(
+            f"y is NaN in {n_nan:,} of {len(missing):,} rows, which count as rows without a label: drop "
+            "them, or say with None or unlabelled=float('nan') that this is meant."
+        )
+
+
 def partly_labelled(
     settings: Settings, given: Labelled, missing: Booleans, frame: Any, groups: Any
 ) -> tuple[Data, PartlyLabelled | None]:
