@@ -295,12 +295,10 @@ def test_unfitted():
 
 
 def test_numbers_that_are_names_are_labels_as_strings():
-    labels = np.arange(30).astype(str)
-    with pytest.warns(UserWarning, match="too few"):
-        model = MaxDiscClassifier().fit(X, labels)
-    assert model.classes_.tolist() == sorted(labels)
-    twice = MaxDiscClassifier(smoothing=1.0, n_features="all", evidence="raw")
-    assert len(twice.fit(np.vstack([X, X]), np.tile(np.arange(30), 2)).classes_) == 30
+    model = MaxDiscClassifier("gaussian", smoothing=1.0, n_features="all", evidence="raw")
+    numbers = np.arange(30)
+    assert len(model.fit(np.diag(numbers + 1.0), numbers.astype(str)).classes_) == 30
+    assert len(model.fit(np.vstack([X, X]), np.tile(numbers, 2)).classes_) == 30
 
 
 MEASURED = np.random.default_rng(3).normal(size=(60, 4)) + np.arange(60)[:, None] % 3
@@ -322,3 +320,15 @@ def test_offsets_that_leave_digits_are_not_warned_of(offset):
     assert model.score(MEASURED + offset, np.arange(60) % 3) > 0.6
     constant = np.full((60, 1), 1e15)  # which has no digits to lose
     MaxDiscClassifier(cv=2).fit(np.hstack([MEASURED, constant]), np.arange(60) % 3)
+
+
+@pytest.mark.parametrize("settings", [{}, {"structure": "joint"}])
+def test_a_class_of_one_row_that_is_lost_is_said(settings):
+    labels = np.append(np.arange(60) % 3, 7)
+    inside = np.vstack([MEASURED, MEASURED.mean(axis=0)])
+    with pytest.warns(UserWarning, match="class 7 has a single row, and even this row is predicted as"):
+        model = MaxDiscClassifier(cv=2, **settings).fit(inside, labels)
+    assert model.predict(inside[-1:]) != [7]
+    outside = np.vstack([MEASURED, np.full(4, 30.0)])
+    model = MaxDiscClassifier(cv=2, evidence="raw", **settings).fit(outside, labels)
+    assert model.predict(outside[-1:]) == [7]
