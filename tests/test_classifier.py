@@ -36,6 +36,7 @@ RawClassifier = partial(MaxDiscClassifier, evidence="raw")
 both = pytest.mark.parametrize("evidence", ["raw", "calibrated"])
 
 
+@pytest.mark.filterwarnings("ignore:class .* has a single row")
 @parametrize_with_checks(
     [
         MaxDiscClassifier(),

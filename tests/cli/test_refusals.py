@@ -102,6 +102,7 @@ def test_fit_refuses(run, tmp_path, what):
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.filterwarnings("ignore:class .* has a single row")
 @pytest.mark.parametrize("way", [[], ["--stream"]])
 @pytest.mark.parametrize("kind", ["text", "table"])
 def test_a_quantity_is_not_a_label(run, tmp_path, kind, way):

@@ -321,6 +321,7 @@ def test_the_rule_of_one_standard_error_keeps_fewer():
     assert few.decision_.density.columns.size <= few.n_selected_
 
 
+@pytest.mark.filterwarnings("ignore:class .* has a single row")
 def test_a_class_of_one_row_and_one_without_weight():
     X, y = noisy(14)
     y[y == 2] = 0

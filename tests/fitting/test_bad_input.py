@@ -318,8 +318,11 @@ def test_an_offset_that_takes_the_digits_is_said(settings):
 def test_offsets_that_leave_digits_are_not_warned_of(offset):
     model = MaxDiscClassifier(cv=2).fit(MEASURED + offset, np.arange(60) % 3)
     assert model.score(MEASURED + offset, np.arange(60) % 3) > 0.6
-    constant = np.full((60, 1), 1e15)  # which has no digits to lose
-    MaxDiscClassifier(cv=2).fit(np.hstack([MEASURED, constant]), np.arange(60) % 3)
+    # What is constant has no digits to lose, whatever the rounding of its mean.
+    constants = np.array([7.0, 0.1, -1 / 3, 1e15 / 7, 3e-30, np.pi * 1e100])
+    for n_rows in (7, 60):
+        X = np.hstack([MEASURED[:n_rows], np.tile(constants, (n_rows, 1))])
+        MaxDiscClassifier(evidence="raw", smoothing=1.0).fit(X, np.arange(n_rows) % 3)
 
 
 @pytest.mark.parametrize("settings", [{}, {"structure": "joint"}])

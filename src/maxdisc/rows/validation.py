@@ -228,13 +228,19 @@ def require_representable(moments: ClassMoments, powers: bool, names: npt.ArrayL
 
 def has_lost_digits(moments: ClassMoments) -> Booleans:
     """Return which features vary so little about a large mean that rounding shows, shape (D,)."""
-    if not moments.weight.any():
+    if moments.origin is None or not moments.weight.any():
         return np.zeros(moments.n_features, dtype=np.bool_)
     with np.errstate(invalid="ignore", divide="ignore"):
         shift = moments.sums[0] / moments.cells
-        mean = shift if moments.origin is None else shift + moments.origin
+        mean = shift + moments.origin
         shares = moments.cells / moments.cells.sum(axis=0)
-        center = np.nansum(shares * mean, axis=0)
-        within = np.maximum(moments.sums[1] / moments.cells - shift**2, 0.0)
-        spread = np.sqrt(np.nansum(shares * (within + (mean - center) ** 2), axis=0))
-    return (spread > 0) & (spread < FEWEST_STEPS * np.spacing(np.abs(center)))
+        # Differences from one of the means are exact; those from their average would be rounded.
+        highest = np.fmax.reduce(mean, axis=0)
+        apart = mean - highest
+        squares = np.maximum(moments.sums[1] / moments.cells - shift**2, 0.0) + apart**2
+        spread = np.sqrt(
+            np.maximum(np.nansum(shares * squares, axis=0) - np.nansum(shares * apart, axis=0) ** 2, 0)
+        )
+    step = np.spacing(np.abs(highest))
+    # The mean of a constant may be rounded to a neighbour.
+    return (spread > 2 * step) & (spread < FEWEST_STEPS * step)
