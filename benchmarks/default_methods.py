@@ -202,7 +202,7 @@ def describe_competitor(model: Any) -> dict[str, Any]:
 
 def describe_ours(model: Any, rows: Any) -> dict[str, Any]:
     """Return the number of selected features, that of candidates, and the size of the model file."""
-    from maxdisc.model_file import to_bytes
+    from maxdisc.model_file.persistence import to_bytes
 
     classifier, vectorizer = list_steps(model)[-1], None
     if isinstance(rows, list):

@@ -25,7 +25,7 @@ from maxdisc import Smoothing, divergences
 from maxdisc.decisions.linear import ranked_decision
 from maxdisc.densities.class_densities import estimate
 from maxdisc.families import Gaussian, Poisson
-from maxdisc.rows import ArrayRows
+from maxdisc.rows.row_sources import ArrayRows
 
 RESULTS = Path(__file__).resolve().parent / "results" / "jensen_shannon.json"
 N_CLASSES, N_FEATURES, REPEATS = 20, 100_000, 3

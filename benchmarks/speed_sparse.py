@@ -19,7 +19,7 @@ from maxdisc import MaxDiscClassifier, Smoothing
 from maxdisc.decisions.linear import ranked_decision, sweep
 from maxdisc.divergences import js_gm
 from maxdisc.families import Gaussian, Poisson
-from maxdisc.moments import ClassMoments
+from maxdisc.moments.class_moments import ClassMoments
 from maxdisc.moments.counting import class_moments
 from maxdisc.selection.fold_models import size_grid
 from maxdisc.selection.held_out import band_edges

@@ -14,8 +14,7 @@ from tests.test_rooms import FILES, ROOMS, SOURCE, imports, room_of  # noqa: E40
 
 #: The modules that users import from; ``__all__`` of each lists its public names.
 PUBLIC_MODULES = (
-    *("maxdisc", "maxdisc.moments", "maxdisc.families", "maxdisc.families.functions", "maxdisc.densities"),
-    *("maxdisc.divergences", "maxdisc.decisions", "maxdisc.rows", "maxdisc.selection", "maxdisc.calibration"),
+    *("maxdisc", "maxdisc.families", "maxdisc.families.functions", "maxdisc.divergences", "maxdisc.rows"),
     *("maxdisc.words", "maxdisc.testing", "maxdisc.datasets", "maxdisc.model_file", "maxdisc.plots"),
     *("maxdisc.report", "maxdisc.engines", "maxdisc.adapters.anndata", "maxdisc.adapters.dask"),
     *("maxdisc.adapters.onnx", "maxdisc.adapters.spark", "maxdisc.serve"),
@@ -25,7 +24,8 @@ BARS = {
     "entries at the top": 30,
     "modules in the largest folder": 20,
     "imports against the order of rooms": 0,
-    "public names": 80,
+    "public names": 64,
+    "lines of the largest function": 120,
 }
 
 
@@ -83,6 +83,7 @@ def figures() -> dict[str, int | str]:
         "modules in the largest folder": max(folders.values()),
         "imports against the order of rooms": len(against),
         "public names": sum(len(public_names(module)) for module in PUBLIC_MODULES),
+        "lines of the largest function": max(functions),
         "rooms": len(ROOMS),
         "files": len(files),
         "lines": sum(lines),

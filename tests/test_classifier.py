@@ -25,7 +25,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxdisc import MaxDiscClassifier, Smoothing
 from maxdisc.families import FAMILIES
-from maxdisc.rows import ArrayRows, BatchRows
+from maxdisc.rows import BatchRows
+from maxdisc.rows.row_sources import ArrayRows
 from maxdisc.testing import random_data
 from tests.conftest import examples
 
@@ -35,6 +36,7 @@ RawClassifier = partial(MaxDiscClassifier, evidence="raw")
 both = pytest.mark.parametrize("evidence", ["raw", "calibrated"])
 
 
+@pytest.mark.filterwarnings("ignore:class .* has a single row")
 @parametrize_with_checks(
     [
         MaxDiscClassifier(),

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from maxdisc.classifier import MaxDiscClassifier
     from maxdisc.decisions.joint import Joint
     from maxdisc.discriminative import DiscriminativeMaxEnt
-    from maxdisc.model_file.persistence import ModelFileError, load, save
+    from maxdisc.model_file.container import ModelFileError
+    from maxdisc.model_file.persistence import load, save
     from maxdisc.moments.smoothing import Smoothing
     from maxdisc.search import MaxDiscSearchCV
     from maxdisc.words.vectorizer import TermFrequencyVectorizer
@@ -21,7 +22,7 @@ _HOMES = {
     "Joint": "maxdisc.decisions.joint",
     "MaxDiscClassifier": "maxdisc.classifier",
     "MaxDiscSearchCV": "maxdisc.search",
-    "ModelFileError": "maxdisc.model_file.persistence",
+    "ModelFileError": "maxdisc.model_file.container",
     "Smoothing": "maxdisc.moments.smoothing",
     "TermFrequencyVectorizer": "maxdisc.words.vectorizer",
     "load": "maxdisc.model_file.persistence",

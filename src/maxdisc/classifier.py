@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self
@@ -34,6 +34,7 @@ from maxdisc.fitting.data import (
     partly_labelled,
     require_some_labels,
     unlabelled_rows,
+    warn_of_nan,
 )
 from maxdisc.fitting.documents import count_training, feature_names, find_documents, vectorize
 from maxdisc.fitting.fitted_model import WITHOUT_MOMENTS, Decision, FittedModel
@@ -46,6 +47,7 @@ from maxdisc.moments.smoothing import Smoothing
 from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, log_sum_exp
 from maxdisc.numerics.result_frame import Frame
 from maxdisc.numerics.threads import limited_threads
+from maxdisc.rows.column_families import is_categorical
 from maxdisc.rows.frames import Cells
 from maxdisc.rows.row_sources import Rows
 from maxdisc.rows.schema import Schema, plain_family
@@ -81,7 +83,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         What features are ranked by: "js_gm" (the multi-class divergence of the paper), "jeffreys" or "kl"
         (one class against the rest), "jensen_shannon" (the mutual information of class and feature), "rao"
         (the score test: for counts, the statistic of chi-square), or a function from
-        :class:`maxdisc.densities.ClassDensities` to scores of shape (D,).
+        the densities of all classes and features, which have ``natural`` and ``mean`` of shape (L, C, D) and
+        ``prior``, to scores of shape (D,).
     n_features : "auto", "all", int or float, default="auto"
         How many features to keep: chosen on folds, all, that many, or that share.
     structure : {"independent", "joint"} or Joint, default="independent"
@@ -117,7 +120,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         log-loss, averaged with the neighbours in shrinkage and size: see
         :meth:`maxdisc.selection.joint_fold_models.JointModels.choose`.
     unlabelled : str, number or None, default=None
-        A label that means "no label", such as -1 or "unknown"; None, NaN and NA always do. Where such rows
+        A label that means "no label", such as -1 or "unknown"; None, NaN and NA always do, but NaN and NA are
+        warned of unless this is given: they may be a mistake in the data. Where such rows
         are given to ``fit``, their labels are shared out by expectation-maximisation, and each weighs as much
         as held-out labelled rows ask for; nothing, unless that is better by more than noise. See
         :mod:`maxdisc.fitting.expectation_maximisation`.
@@ -162,14 +166,19 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         Shares of the kept features in the sum of their divergences; 0 for the others.
     smoothing_ : Smoothing
         The smoothing used.
-    path_ : SelectionPath or None
-        Held-out accuracy and log-loss for each number of features; None if nothing had to be chosen.
+    path_ : object or None
+        Held-out accuracy and log-loss for each number of features: ``sizes`` of shape (S,), ``accuracy`` and
+        ``log_loss`` of shape (V, S), one row for each fold, ``mean_accuracy``, ``mean_log_loss`` and
+        ``standard_error`` of shape (S,); ``best_size(rule)`` is the number that a rule takes. None if nothing
+        had to be chosen.
     stability_ : ndarray of shape (D,) or None
         The share of the folds' models that keep each feature, when each keeps ``n_selected_``; None without
         folds, after ``partial_fit``, and of joint densities.
-    moments_ : ClassMoments
-        All that was learnt from the data; unlabelled rows count by their soft labels and their weight, as
-        they do in ``class_prior_``.
+    moments_ : object
+        All that was learnt from the data: ``weight`` of shape (C,), the weight of each class's rows, and
+        ``sums`` of shape (L, C, D), sums of the family's statistics, about ``origin`` where that is not None;
+        ``+`` adds those of other rows. Unlabelled rows count by their soft labels and their weight, as they
+        do in ``class_prior_``. Of mixed columns, ``parts`` has the moments of each family.
     decision_ : LinearDecision, JointDecision or AveragedDecision
         The Bayes decision on the kept features.
     families_ : list of (Family, slice or ndarray)
@@ -182,9 +191,11 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         had labels.
     n_iter_ : int
         How many steps it took to share out the labels of these rows; 0 if none did.
-    evidence_ : Evidence, AveragedEvidence or None
-        The weights of bands, the biases and the corrections of features, or which joint models were averaged;
-        and how good that was on held-out rows. None where evidence is raw.
+    evidence_ : object or None
+        ``log_loss`` and ``accuracy`` on held-out rows, and the calibration: ``edges`` and ``weights`` of
+        shape (G,), where each band of the ranking ends and what its evidence is multiplied by, ``bias`` of
+        shape (C,), and for refined evidence ``correction`` of shape (C, R) of the features in ``columns``.
+        Of joint densities, which models were averaged. None where evidence is raw.
     vectorizer_ : object
         The fitted vectorizer, whose terms are the D features; only a model of documents has one.
 
@@ -278,7 +289,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         """
         with self._all_or_nothing():
             settings = self._asked()
-            found, documents = find_documents(X), None
+            found, documents, written = find_documents(X), None, y
             if found is None:
                 X = vectorize(self, X, y, reset=True)
             else:
@@ -286,6 +297,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             y, missing = sorted_out(y, settings.unlabelled)
             if missing is not None:
                 require_some_labels(settings, missing)
+                warn_of_nan(settings, written, missing)
             columns = settings.reads_columns(X)
             given = labelled(self, X, y, sample_weight, columns, reset=True)
             given = replace(given, documents=documents)
@@ -303,8 +315,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        rows : Rows
-            The source; its labels are codes into ``classes``.
+        rows : BatchRows or object
+            The source, a :class:`maxdisc.rows.BatchRows` or any object with its methods; its labels are codes
+            into ``classes``.
         classes : array-like of shape (C,)
             The labels, sorted.
         schema : Schema, optional
@@ -503,7 +516,13 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        # Sparse rows have one family, of numbers.
+        tags.input_tags.sparse = not (
+            isinstance(self.family, Mapping)
+            or is_categorical(self.family)
+            or self.categorical_features is not None
+            or self.missing == "informative"
+        )
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         family = FAMILIES.get(self.family) if isinstance(self.family, str) else self.family
@@ -674,7 +693,22 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         Returns
         -------
         Explanation
-            Exact: prior and contributions sum to ``predict_joint_log_proba(X)``.
+            ``total`` of shape (N, C) is ``predict_joint_log_proba(X)``, and exactly the sum of ``prior`` of
+            shape (C,) and ``contributions`` of shape (N, C, K), one for each of the selected features in
+            ``names``; ``classes`` are the labels. ``top(row, n=5)`` lists the features with the largest
+            log-odds of the predicted class against the runner-up, as pairs of name and log-odds.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from maxdisc import MaxDiscClassifier
+        >>> iris = load_iris()
+        >>> model = MaxDiscClassifier(n_features=2).fit(iris.data, iris.target)
+        >>> explanation = model.explain(iris.data[:1])
+        >>> explanation.contributions.shape
+        (1, 3, 2)
+        >>> [name for name, _ in explanation.top(0)]
+        ['x2', 'x3']
         """
         X = self._rows(X)
         names = feature_names(self)[self.decision_.columns]

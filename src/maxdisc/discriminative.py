@@ -31,6 +31,7 @@ from maxdisc.conditional.model import SOLVERS, Examples, Fit, Prior, SharedFeatu
 from maxdisc.decisions.explanation import Explanation
 from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, canonical, is_sparse
 from maxdisc.numerics.switches import is_compiled, works
+from maxdisc.rows.frames import require_distinct_names
 from maxdisc.rows.validation import require_labels, require_numbers, require_one_of
 
 #: By default the dual stops at this share of its objective, the others at this gradient.
@@ -357,6 +358,7 @@ class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
     ) -> tuple[Matrix, npt.NDArray[np.generic], Floats]:
         """Rows that weigh something, their labels and weights."""
         require_labels(y)
+        require_distinct_names(X)
         try:
             X, y = validate_data(self, X, y, multi_output=True, **_NUMBERS)
         except ValueError as error:
@@ -382,6 +384,7 @@ class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
 
     def _rows(self, X: Any) -> Matrix:
         check_is_fitted(self)
+        require_distinct_names(X)
         return canonical(validate_data(self, X, reset=False, **_NUMBERS))
 
     def decision_function(self, X: Any) -> Floats:
@@ -434,8 +437,9 @@ class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
         Returns
         -------
         Explanation
-            Exact: bias and contributions sum to scores whose softmax is ``predict_proba``. Features that
-            are 0 in all of these rows contribute nothing and are left out.
+            As :meth:`maxdisc.MaxDiscClassifier.explain` returns it. Exact: ``prior``, here the bias, and
+            ``contributions`` sum to scores whose softmax is ``predict_proba``. Features that are 0 in all of
+            these rows contribute nothing and are left out.
         """
         X = self._rows(X)
         present = np.flatnonzero(abs(X).max(axis=0).toarray().ravel() if is_sparse(X) else X.any(axis=0))

@@ -5,8 +5,8 @@ A new member is tested by one line, for us and for users::
     from maxdisc.testing import check_family
     check_family(MyFamily())
 
-Two switches let any law run the other way: :func:`taking` chooses compiled or plain code whatever the size of
-the data, :func:`batches_of` makes batches small.
+Our own tests also draw random data here, and run laws both ways: ``taking`` chooses compiled or plain code
+whatever the size of the data, ``batches_of`` makes batches small.
 """
 
 from __future__ import annotations
@@ -30,16 +30,15 @@ from maxdisc.moments.counting import class_moments
 from maxdisc.moments.products import ClassProducts
 from maxdisc.moments.smoothing import Smoothing
 from maxdisc.numerics.matrices import Floats, Matrix, is_sparse
-from maxdisc.numerics.switches import batches_of, taking
+from maxdisc.numerics.switches import batches_of as batches_of
+from maxdisc.numerics.switches import taking as taking
 from maxdisc.rows.row_sources import ArrayRows, FixedFolds, HashFolds, Rows
 
 __all__ = [
-    "batches_of",
     "check_divergence",
     "check_family",
     "check_moments",
     "check_rows",
-    "taking",
 ]
 
 
@@ -255,7 +254,7 @@ def check_divergence(divergence: Divergence, family: str | Family = "gaussian", 
     Parameters
     ----------
     divergence : callable
-        From :class:`maxdisc.densities.ClassDensities` to scores of shape (D,).
+        From the densities of all classes and features to scores of shape (D,).
     family : str or Family
         The family it is tried on.
     seed : int
@@ -379,7 +378,7 @@ def check_rows(
 
     Examples
     --------
-    >>> from maxdisc.rows import ArrayRows
+    >>> from maxdisc.rows.row_sources import ArrayRows
     >>> from maxdisc.testing import check_rows
     >>> check_rows(ArrayRows)
     """

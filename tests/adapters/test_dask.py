@@ -27,8 +27,8 @@ from sklearn.pipeline import make_pipeline
 
 from maxdisc import Joint, MaxDiscClassifier, TermFrequencyVectorizer, load, save
 from maxdisc.cli import main
-from maxdisc.rows import ArrayRows
 from maxdisc.rows.partitions import PartitionedRows
+from maxdisc.rows.row_sources import ArrayRows
 from maxdisc.testing import check_rows, random_data
 
 if not os.environ.get("MAXDISC_REQUIRE_EXTRAS"):

@@ -577,6 +577,7 @@ def test_documents(documents, settings_):
     np.testing.assert_allclose(answers(graph, ["", "!"])[1], model.predict_proba(["", "!"]), atol=DOUBLE)
 
 
+@pytest.mark.filterwarnings("ignore:class .* has a single row")
 def test_documents_with_all_that_is_usual(documents):
     texts, labels, test = documents
     model = make_pipeline(TermFrequencyVectorizer(), MaxDiscClassifier(cv=3)).fit(texts, labels)

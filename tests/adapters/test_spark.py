@@ -17,8 +17,8 @@ from sklearn.pipeline import make_pipeline
 
 from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer, load
 from maxdisc.inspection.model_view import ModelView
-from maxdisc.rows import ArrayRows
 from maxdisc.rows.partitions import PartitionedRows
+from maxdisc.rows.row_sources import ArrayRows
 from maxdisc.testing import check_rows
 
 if not os.environ.get("MAXDISC_REQUIRE_EXTRAS"):

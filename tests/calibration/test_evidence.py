@@ -13,10 +13,11 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import RepeatedKFold
 
 from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer
-from maxdisc.calibration import Evidence
+from maxdisc.calibration.evidence import Evidence
 from maxdisc.datasets import load_docstrings
 from maxdisc.families import FAMILIES
-from maxdisc.rows import ArrayRows, BatchRows
+from maxdisc.rows import BatchRows
+from maxdisc.rows.row_sources import ArrayRows
 from maxdisc.selection import held_out
 from maxdisc.testing import random_data, taking
 

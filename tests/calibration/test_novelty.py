@@ -25,7 +25,8 @@ from maxdisc.families import FAMILIES
 from maxdisc.fitting.cross_validation import fold_plans
 from maxdisc.model_file.container import Container, write
 from maxdisc.moments.counting import class_moments
-from maxdisc.rows import ArrayRows, BatchRows
+from maxdisc.rows import BatchRows
+from maxdisc.rows.row_sources import ArrayRows
 from maxdisc.selection.fold_models import FoldModels
 from maxdisc.selection.sparse_fold_models import SparseFoldModels
 from maxdisc.testing import random_data

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from maxdisc.cli.console import readable, size_of
-from maxdisc.cli.fit.column_options import AskedColumns
+from maxdisc.cli.fit.column_options import ColumnOptions
 
 
 def test_control_characters_are_replaced():
@@ -15,5 +15,5 @@ def test_sizes_have_units():
 
 
 def test_families_are_read_off_the_options():
-    asked = AskedColumns.of(["gamma", "age=poisson", "zip=categorical"], ["site"])
-    assert asked == AskedColumns("gamma", (("age", "poisson"),), ("site", "zip"), "ignore")
+    asked = ColumnOptions.of(["gamma", "age=poisson", "zip=categorical"], ["site"])
+    assert asked == ColumnOptions("gamma", (("age", "poisson"),), ("site", "zip"), "ignore")

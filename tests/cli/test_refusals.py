@@ -102,6 +102,23 @@ def test_fit_refuses(run, tmp_path, what):
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.filterwarnings("ignore:class .* has a single row")
+@pytest.mark.parametrize("way", [[], ["--stream"]])
+@pytest.mark.parametrize("kind", ["text", "table"])
+def test_a_quantity_is_not_a_label(run, tmp_path, kind, way):
+    column = "some words about {}" if kind == "text" else "{}"
+    rows = [f"{column.format(n % 7)},{n / 8}" for n in range(40)]
+    data = write(tmp_path, "\n".join(["given,price", *rows, *rows[:10]]) + "\n")
+    plain = ["--evidence", "raw", "--n-features", "all", "--smoothing", "1"]
+    fit = ["fit", data, "--label", "price", *way, *plain, "-o", tmp_path / "m.maxdisc"]
+    done = run(*fit)
+    assert_refused(done, "column 'price' of")
+    assert "holds 40 different numbers in 50 rows: is it a quantity?" in done.err
+    assert run(*fit, "--categorical", "price").code == 0
+    names = write(tmp_path, data.read_text().replace(".", "th "), "names.csv")
+    assert run("fit", names, *fit[2:], "--force").code == 0
+
+
 def test_output_that_exists_is_refused_before_anything_is_read(run, files, tmp_path):
     model = tmp_path / "m"
     model.write_text("precious")

@@ -26,8 +26,8 @@ from maxdisc.inspection.odds import log_odds
 from maxdisc.inspection.ranking import ranking_table
 from maxdisc.model_file import describe
 from maxdisc.report import evaluate
-from maxdisc.rows import ArrayRows, BatchRows
-from maxdisc.rows.row_sources import FixedFolds
+from maxdisc.rows import BatchRows
+from maxdisc.rows.row_sources import ArrayRows, FixedFolds
 from maxdisc.selection import joint_fold_models as joint_folds
 from maxdisc.selection.joint_fold_models import JointModels
 

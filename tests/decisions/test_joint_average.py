@@ -16,7 +16,7 @@ from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxdisc import Joint, MaxDiscClassifier, load, save
-from maxdisc.calibration import Evidence
+from maxdisc.calibration.evidence import Evidence
 from maxdisc.decisions.joint import JointDecision
 from maxdisc.decisions.joint_average import AveragedDecision, AveragedEvidence, LinearForm
 from maxdisc.inspection.decisive_features import loudest
@@ -321,6 +321,7 @@ def test_the_rule_of_one_standard_error_keeps_fewer():
     assert few.decision_.density.columns.size <= few.n_selected_
 
 
+@pytest.mark.filterwarnings("ignore:class .* has a single row")
 def test_a_class_of_one_row_and_one_without_weight():
     X, y = noisy(14)
     y[y == 2] = 0

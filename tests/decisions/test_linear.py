@@ -20,7 +20,7 @@ from maxdisc.divergences.class_divergences import DIVERGENCES
 from maxdisc.families import FAMILIES, Gaussian, Poisson
 from maxdisc.moments.counting import class_moments
 from maxdisc.numerics.threads import limited_threads
-from maxdisc.rows import ArrayRows
+from maxdisc.rows.row_sources import ArrayRows
 from maxdisc.testing import batches_of, random_data, taking
 
 families = pytest.mark.parametrize("name", FAMILIES)

@@ -15,7 +15,7 @@ from maxdisc.divergences import jeffreys, js_gm, kl
 from maxdisc.divergences.class_divergences import DIVERGENCES, one_vs_rest
 from maxdisc.families import FAMILIES, Gaussian, Poisson
 from maxdisc.moments.counting import class_moments
-from maxdisc.rows import ArrayRows
+from maxdisc.rows.row_sources import ArrayRows
 from maxdisc.testing import batches_of, random_data
 
 families = pytest.mark.parametrize("name", FAMILIES)

@@ -14,8 +14,7 @@ from scipy.special import betaln, gammaln
 from sklearn.feature_selection import chi2
 
 from maxdisc import MaxDiscClassifier, Smoothing
-from maxdisc.densities import ClassDensities
-from maxdisc.densities.class_densities import estimate
+from maxdisc.densities.class_densities import ClassDensities, estimate
 from maxdisc.divergences import jensen_shannon, js_gm, rao
 from maxdisc.divergences.class_divergences import FeatureRanking
 from maxdisc.families import FAMILIES, Gaussian

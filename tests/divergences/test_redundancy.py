@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
@@ -16,8 +18,8 @@ from maxdisc.divergences.class_divergences import FeatureRanking
 from maxdisc.divergences.redundancy import MOST, MOST_VARIED, Overlap, Redundancy
 from maxdisc.families import FAMILIES
 from maxdisc.fitting.cross_validation import fold_plans
-from maxdisc.rows import ArrayRows, BatchRows
-from maxdisc.rows.row_sources import FixedFolds
+from maxdisc.rows import BatchRows
+from maxdisc.rows.row_sources import ArrayRows, FixedFolds
 from maxdisc.selection.fold_models import FoldModels
 
 
@@ -340,3 +342,14 @@ def test_a_strength_of_zero_is_the_plain_model():
     np.testing.assert_array_equal(
         clone(model).set_params(redundancy=0).fit(X, codes).ranking_, model.fit(X, codes).ranking_
     )
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.from_pandas])
+def test_a_frame_of_numbers_is_learnt_as_an_array(frame):
+    X, codes = repeated(60)
+    table = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    table = table if frame is pd.DataFrame else frame(table)
+    model = MaxDiscClassifier(redundancy=1.0).fit(table, codes)
+    same = MaxDiscClassifier(redundancy=1.0).fit(X, codes)
+    np.testing.assert_array_equal(model.predict_proba(table), same.predict_proba(X))
+    np.testing.assert_array_equal(model.ranking_, same.ranking_)

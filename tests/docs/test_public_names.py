@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import re
 
 import pytest
 
-from tests.docs.public_surface import HEADING, MODULES, SNAPSHOT, entry, imported, names_of, section
+from tests.docs.public_surface import HEADING, MODULES, ROOT, SNAPSHOT, entry, imported, names_of, section
+from tests.house import public_names
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -30,6 +33,34 @@ def test_signatures_change_only_on_purpose(module):
     known = {part.partition("\n")[0]: f"{part}\n" for part in text.split("\n\n")}
     assert list(known) == list(MODULES)
     assert now == known[module]
+
+
+def imports_of(text):
+    """Names that Python code imports from the package, as pairs of module and name."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "maxdisc":
+            yield from ((node.module, alias.name) for alias in node.names)
+
+
+def pages():
+    """Code of the pages and examples that show users how to do something."""
+    for path in (ROOT / "README.md", *(ROOT / "docs" / "how-to").glob("*.md"), *(ROOT / "docs").glob("*.md")):
+        # The theory, and what measures the package itself, also look inside.
+        if path.name not in ("theory.md", "complexity.md", "performance.md"):
+            for block in re.findall(r"^```python\n(.*?)^```", path.read_text(encoding="utf-8"), re.S | re.M):
+                yield path, block
+    for path in (ROOT / "examples").glob("*.py"):
+        yield path, path.read_text(encoding="utf-8")
+
+
+def test_pages_have_users_import_public_names_only():
+    public = {(module, name) for module in MODULES for name in public_names(module)}
+    public |= {tuple(module.rsplit(".", 1)) for module in MODULES if "." in module}
+    found = {(path.name, name) for path, block in pages() for name in imports_of(block)}
+    assert len(found) > 50
+    inner = {(page, name[0]) for page, name in found if name not in public}
+    # The page says that this one is internal.
+    assert inner == {("discriminative.md", "maxdisc.conditional.model")}
 
 
 def test_a_signature_is_shown_as_it_is_called():

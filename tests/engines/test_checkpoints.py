@@ -18,8 +18,8 @@ from maxdisc.engines.checkpoints import CheckpointError, Journal, StreamEngine
 from maxdisc.families import FAMILIES
 from maxdisc.model_file.container import Container, write
 from maxdisc.numerics.matrices import is_sparse
-from maxdisc.rows import ArrayRows, HashFolds
 from maxdisc.rows.partitions import Looks, PartitionedRows
+from maxdisc.rows.row_sources import ArrayRows, HashFolds
 from maxdisc.rows.sampling import RowTrial
 from maxdisc.selection.held_out import HeldOut
 from maxdisc.testing import check_rows

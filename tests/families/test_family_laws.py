@@ -8,7 +8,8 @@ import scipy.sparse as sp
 
 from maxdisc.divergences.class_divergences import DIVERGENCES
 from maxdisc.families import FAMILIES, Family, Gaussian, Geometric, Poisson, find_family
-from maxdisc.rows import ArrayRows, BatchRows
+from maxdisc.rows import BatchRows
+from maxdisc.rows.row_sources import ArrayRows
 from maxdisc.testing import check_divergence, check_family, check_moments, check_rows
 
 families = pytest.mark.parametrize("family", FAMILIES.values(), ids=list(FAMILIES))

@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from maxdisc import MaxDiscClassifier, Smoothing
+from maxdisc import DiscriminativeMaxEnt, MaxDiscClassifier, MaxDiscSearchCV, Smoothing
 from maxdisc.families import FAMILIES
-from maxdisc.rows import ArrayRows, BatchRows
+from maxdisc.rows import BatchRows
+from maxdisc.rows.row_sources import ArrayRows
 from maxdisc.testing import random_data
 
 X, y = random_data("poisson", 30, 3, 4, seed=0)
@@ -62,6 +63,54 @@ CASES = {
     "family": (
         lambda: MaxDiscClassifier("poison").fit(X, y),
         "unknown family 'poison': give one of .*'poisson'",
+    ),
+    "sparse categories": (
+        lambda: MaxDiscClassifier("categorical").fit(sp.csr_array(X), y),
+        "X is sparse, and family='categorical' needs a frame or a dense array: convert X",
+    ),
+    "sparse columns of several families": (
+        lambda: MaxDiscClassifier({0: "gamma"}).fit(sp.csr_array(X), y),
+        "X is sparse, and a dict of families needs a frame",
+    ),
+    "sparse columns of categories": (
+        lambda: MaxDiscClassifier(categorical_features=[0]).fit(sp.csr_array(X), y),
+        "X is sparse, and categorical_features needs a frame",
+    ),
+    "sparse rows without informative cells": (
+        lambda: MaxDiscClassifier(missing="informative").fit(sp.csr_array(X), y),
+        "X is sparse, and missing='informative' needs a frame",
+    ),
+    "categories in batches of arrays": (
+        lambda: MaxDiscClassifier("categorical").fit_rows(BatchRows(lambda: [(X, y)], 3), range(3)),
+        "these rows have one family, and family='categorical' needs a frame",
+    ),
+    "two columns of one name": (
+        lambda: MaxDiscClassifier().fit(pd.DataFrame(X, columns=list("abab")), y),
+        "column name 'a' is repeated, in columns 0, 2, and 1 more names are repeated: rename",
+    ),
+    "two columns of one name, one family": (
+        lambda: MaxDiscClassifier("poisson").fit(pd.DataFrame(X, columns=list("abca")), y),
+        "column name 'a' is repeated, in columns 0, 3: rename the columns",
+    ),
+    "two columns of one name in prediction": (
+        lambda: MaxDiscClassifier("poisson").fit(X, y).predict(pd.DataFrame(X, columns=list("abca"))),
+        "column name 'a' is repeated",
+    ),
+    "two columns of one name for the conditional model": (
+        lambda: DiscriminativeMaxEnt().fit(pd.DataFrame(X, columns=list("abca")), y),
+        "column name 'a' is repeated",
+    ),
+    "two columns of one name in a search": (
+        lambda: MaxDiscSearchCV().fit(pd.DataFrame(X, columns=list("abca")), y),
+        "column name 'a' is repeated",
+    ),
+    "a quantity": (
+        lambda: MaxDiscClassifier().fit(X, np.arange(30)),
+        "y holds 30 different numbers in 30 rows: is it a quantity",
+    ),
+    "a quantity in the rows that have a label": (
+        lambda: MaxDiscClassifier(unlabelled=-1).fit(np.vstack([X, X]), np.r_[np.arange(30), [-1] * 30]),
+        "y holds 30 different numbers in 30 rows: is it a quantity",
     ),
     "divergence": (
         lambda: MaxDiscClassifier(divergence="js").fit(X, y),
@@ -243,3 +292,46 @@ def test_unfitted():
             getattr(MaxDiscClassifier(), name)(X)
     with pytest.raises(NotFittedError):
         MaxDiscClassifier().sample(3)
+
+
+def test_numbers_that_are_names_are_labels_as_strings():
+    model = MaxDiscClassifier("gaussian", smoothing=1.0, n_features="all", evidence="raw")
+    numbers = np.arange(30)
+    assert len(model.fit(np.diag(numbers + 1.0), numbers.astype(str)).classes_) == 30
+    assert len(model.fit(np.vstack([X, X]), np.tile(numbers, 2)).classes_) == 30
+
+
+MEASURED = np.random.default_rng(3).normal(size=(60, 4)) + np.arange(60)[:, None] % 3
+
+
+@pytest.mark.parametrize("settings", [{}, {"structure": "joint"}, {"family": "gaussian", "evidence": "raw"}])
+def test_an_offset_that_takes_the_digits_is_said(settings):
+    labels = np.arange(60) % 3
+    model = MaxDiscClassifier(cv=2, **settings)
+    with pytest.warns(UserWarning, match=r"column 2 varies by less than 1,000 times the rounding error"):
+        model.fit(MEASURED + np.array([0.0, 0.0, 1e14, 0.0]), labels)
+    with pytest.warns(UserWarning, match=r"column 'a' \(and 1 more\) varies"):
+        model.fit(pd.DataFrame(MEASURED + np.array([1e14, 0.0, 0.0, -1e14]), columns=list("abcd")), labels)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e9, -1e11])
+def test_offsets_that_leave_digits_are_not_warned_of(offset):
+    model = MaxDiscClassifier(cv=2).fit(MEASURED + offset, np.arange(60) % 3)
+    assert model.score(MEASURED + offset, np.arange(60) % 3) > 0.6
+    # What is constant has no digits to lose, whatever the rounding of its mean.
+    constants = np.array([7.0, 0.1, -1 / 3, 1e15 / 7, 3e-30, np.pi * 1e100])
+    for n_rows in (7, 60):
+        X = np.hstack([MEASURED[:n_rows], np.tile(constants, (n_rows, 1))])
+        MaxDiscClassifier(evidence="raw", smoothing=1.0).fit(X, np.arange(n_rows) % 3)
+
+
+@pytest.mark.parametrize("settings", [{}, {"structure": "joint"}])
+def test_a_class_of_one_row_that_is_lost_is_said(settings):
+    labels = np.append(np.arange(60) % 3, 7)
+    inside = np.vstack([MEASURED, MEASURED.mean(axis=0)])
+    with pytest.warns(UserWarning, match="class 7 has a single row, and even this row is predicted as"):
+        model = MaxDiscClassifier(cv=2, **settings).fit(inside, labels)
+    assert model.predict(inside[-1:]) != [7]
+    outside = np.vstack([MEASURED, np.full(4, 30.0)])
+    model = MaxDiscClassifier(cv=2, evidence="raw", **settings).fit(outside, labels)
+    assert model.predict(outside[-1:]) == [7]

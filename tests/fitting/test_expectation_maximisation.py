@@ -28,8 +28,7 @@ from maxdisc.fitting.expectation_maximisation import (
     UnlabelledRows,
     expectation_maximisation,
 )
-from maxdisc.rows import ArrayRows
-from maxdisc.rows.row_sources import ALWAYS_TRAINING, LEFT_OUT
+from maxdisc.rows.row_sources import ALWAYS_TRAINING, LEFT_OUT, ArrayRows
 from maxdisc.rows.validation import sorted_out
 from tests.conftest import examples
 
@@ -306,6 +305,24 @@ def test_ways_to_say_that_there_is_no_label(y, value):
     labels, missing = sorted_out(y(codes, gaps), value)
     assert missing.tolist() == gaps.tolist()
     assert [int(float(v)) for v in np.asarray(labels)[~gaps]] == codes[~gaps].tolist()
+
+
+@pytest.mark.parametrize(
+    "hide",
+    [
+        lambda y, gaps: np.where(gaps, np.nan, y),
+        lambda y, gaps: pd.array(np.where(gaps, None, y), dtype="Int64"),
+        lambda y, gaps: [float("nan") if gap else str(label) for label, gap in zip(y, gaps, strict=True)],
+    ],
+)
+def test_labels_that_are_nan_are_counted(hide):
+    X, _ = topics(60)
+    y, gaps = np.arange(60) % 2, np.arange(60) % 3 == 0
+    with pytest.warns(UserWarning, match=r"y is NaN in 20 of 60 rows, which count as rows without a label"):
+        model = MaxDiscClassifier(smoothing=1.0, evidence="raw").fit(X, hide(y, gaps))
+    meant = MaxDiscClassifier(smoothing=1.0, evidence="raw", unlabelled=float("nan"))
+    np.testing.assert_array_equal(meant.fit(X, hide(y, gaps)).predict_proba(X), model.predict_proba(X))
+    MaxDiscClassifier(smoothing=1.0, evidence="raw").fit(X, np.where(gaps, None, y))
 
 
 def test_labels_that_are_all_there_stay_as_they_are():

@@ -20,11 +20,11 @@ from maxdisc.divergences.block_scores import cell_scores, chance
 from maxdisc.divergences.class_divergences import DIVERGENCES
 from maxdisc.families import Bernoulli, Categorical, Gaussian, Poisson
 from maxdisc.families.blocks import Block, Columns
-from maxdisc.model_file import from_bytes, to_bytes
+from maxdisc.model_file.persistence import from_bytes, to_bytes
 from maxdisc.moments.counting import class_moments
 from maxdisc.numerics.block_matrix import Table
-from maxdisc.rows import ArrayRows
 from maxdisc.rows.frames import cells_of
+from maxdisc.rows.row_sources import ArrayRows
 from tests.conftest import examples
 
 RAW = {"evidence": "raw", "n_features": "all", "smoothing": 1.0}

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from maxdisc import MaxDiscClassifier, ModelFileError, load, save
-from maxdisc.model_file import describe, from_bytes, to_bytes
+from maxdisc.model_file import describe
 from maxdisc.model_file.container import Container, write
+from maxdisc.model_file.persistence import from_bytes, to_bytes
 from tests.fitting.test_mixed_columns import table
 
 FRAME, LABELS = table(120, gaps=0.1)

@@ -18,8 +18,9 @@ from maxdisc import Joint, MaxDiscClassifier, ModelFileError, TermFrequencyVecto
 from maxdisc.inspection.curves import density_curves
 from maxdisc.inspection.ranking import ranking_table
 from maxdisc.model_file import container as containers
-from maxdisc.model_file import describe, from_bytes, to_bytes
+from maxdisc.model_file import describe
 from maxdisc.model_file.container import Container, write
+from maxdisc.model_file.persistence import from_bytes, to_bytes
 from maxdisc.testing import random_data
 from tests.conftest import examples
 

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
 from maxdisc import MaxDiscClassifier, MaxDiscSearchCV, ModelFileError, TermFrequencyVectorizer, load, save
-from maxdisc.calibration import Evidence
+from maxdisc.calibration.evidence import Evidence
 from maxdisc.model_file import describe
 from maxdisc.model_file.container import Container, write
 from maxdisc.model_file.fields import FIELDS

@@ -12,8 +12,7 @@ from hypothesis.extra import numpy as hnp
 from maxdisc import Smoothing
 from maxdisc.densities.class_densities import estimate
 from maxdisc.families import FAMILIES, Beta, Gamma, Gaussian, Poisson
-from maxdisc.moments import ClassMoments
-from maxdisc.moments.class_moments import merged
+from maxdisc.moments.class_moments import ClassMoments, merged
 from maxdisc.moments.counting import class_moments
 
 

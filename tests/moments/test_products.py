@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from maxdisc.families import Gaussian
 from maxdisc.moments.products import ClassProducts, observed_means
-from maxdisc.rows import ArrayRows, BatchRows
-from maxdisc.rows.row_sources import FixedFolds
+from maxdisc.rows import BatchRows
+from maxdisc.rows.row_sources import ArrayRows, FixedFolds
 
 ALL = np.arange(5)
 

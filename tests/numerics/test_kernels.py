@@ -16,8 +16,7 @@ import scipy.sparse as sp
 from maxdisc import MaxDiscClassifier
 from maxdisc.families import FAMILIES, Support
 from maxdisc.numerics.threads import in_threads, limited_threads, n_threads
-from maxdisc.rows import ArrayRows
-from maxdisc.rows.row_sources import FixedFolds
+from maxdisc.rows.row_sources import ArrayRows, FixedFolds
 from maxdisc.selection import sparse_fold_models as sparse_folds
 from maxdisc.testing import batches_of, taking
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from maxdisc.densities import ClassDensities
+from maxdisc.densities.class_densities import ClassDensities
 from maxdisc.divergences import jeffreys, js_gm
 from maxdisc.divergences.class_divergences import FeatureRanking, one_vs_rest, pairwise
 from maxdisc.families import FAMILIES, Bernoulli, Family

@@ -13,8 +13,8 @@ import scipy.sparse as sp
 from maxdisc import MaxDiscClassifier
 from maxdisc.families import FAMILIES
 from maxdisc.numerics.matrices import is_sparse
-from maxdisc.rows import ArrayRows, HashFolds
 from maxdisc.rows.partitions import Looks, PartitionedRows, entrywise
+from maxdisc.rows.row_sources import ArrayRows, HashFolds
 from maxdisc.testing import check_rows
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from maxdisc.families import Gaussian, Poisson
-from maxdisc.rows import ArrayRows, BatchRows, HashFolds
-from maxdisc.rows.row_sources import row_hashes
+from maxdisc.rows import BatchRows
+from maxdisc.rows.row_sources import ArrayRows, HashFolds, row_hashes
 from maxdisc.testing import taking
 
 tables = hnp.arrays(

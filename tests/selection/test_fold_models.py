@@ -22,9 +22,8 @@ from maxdisc import MaxDiscClassifier, Smoothing
 from maxdisc.divergences import js_gm
 from maxdisc.families import FAMILIES
 from maxdisc.fitting.cross_validation import dealt, fold_plans
-from maxdisc.rows import ArrayRows, HashFolds
-from maxdisc.selection import SelectionPath
-from maxdisc.selection.fold_models import FoldModels, choose, share_of_folds, size_grid
+from maxdisc.rows.row_sources import ArrayRows, HashFolds
+from maxdisc.selection.fold_models import FoldModels, SelectionPath, choose, share_of_folds, size_grid
 from maxdisc.testing import random_data
 
 

@@ -16,8 +16,8 @@ from maxdisc.decisions.linear import LinearDecision, ranked_decision
 from maxdisc.divergences import js_gm
 from maxdisc.families import FAMILIES
 from maxdisc.moments.counting import class_moments
-from maxdisc.rows import ArrayRows, BatchRows, HashFolds
-from maxdisc.rows.row_sources import ALWAYS_TRAINING, LEFT_OUT, FixedFolds
+from maxdisc.rows import BatchRows
+from maxdisc.rows.row_sources import ALWAYS_TRAINING, LEFT_OUT, ArrayRows, FixedFolds, HashFolds
 from maxdisc.rows.sampling import content_hashes, sampled
 from maxdisc.selection.fold_models import FoldModels
 from maxdisc.selection.held_out import (

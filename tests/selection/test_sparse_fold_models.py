@@ -17,8 +17,7 @@ from maxdisc.families import FAMILIES, Poisson
 from maxdisc.numerics import compiled_elementary as elementary
 from maxdisc.numerics.compiling import kernel
 from maxdisc.numerics.threads import limited_threads
-from maxdisc.rows import ArrayRows, HashFolds
-from maxdisc.rows.row_sources import ALWAYS_TRAINING, LEFT_OUT, FixedFolds
+from maxdisc.rows.row_sources import ALWAYS_TRAINING, LEFT_OUT, ArrayRows, FixedFolds, HashFolds
 from maxdisc.selection import fold_models as selection
 from maxdisc.selection import sparse_fold_models as sparse_folds
 from maxdisc.selection.fold_models import FoldModels, choose, size_grid

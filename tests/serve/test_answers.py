@@ -12,8 +12,8 @@ import pytest
 
 from maxdisc import MaxDiscClassifier, load, save
 from maxdisc.inspection.ranking import ranking_table
-from maxdisc.serve import Limits, Service, answers, create_app
-from maxdisc.serve.app import SMALL
+from maxdisc.serve import Limits, answers, create_app
+from maxdisc.serve.app import SMALL, app_of
 from maxdisc.serve.bodies import ExplainBody, PredictBody
 from maxdisc.serve.csv_rows import _once
 from maxdisc.serve.guard import CSP
@@ -21,6 +21,7 @@ from maxdisc.serve.logs import Log
 from maxdisc.serve.reading import BODIES, Bodies
 from maxdisc.serve.refusals import RefusedError
 from maxdisc.serve.served_model import ServedModel
+from maxdisc.serve.service import Service
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # newer versions of it would rather have httpx2
@@ -53,7 +54,7 @@ def client(models, lines):
     names = ("text", "grams", "table", "vectors")
     paths = {name: models / f"{name}.maxdisc" for name in names}
     service = Service(paths, Limits(bytes=20_000, batch=50), log=Log(Lines()), reload_seconds=0)
-    with TestClient(create_app(service)) as client:
+    with TestClient(app_of(service)) as client:
         wait_until_ready(client)
         yield client
 
@@ -94,8 +95,8 @@ def test_texts_are_predicted_as_by_the_model(client, models):
 def test_a_classifier_of_documents_answers_as_its_pipeline(models):
     answers = {}
     for name in ("text", "one"):
-        service = Service({"model": models / f"{name}.maxdisc"}, Limits(), reload_seconds=0)
-        with TestClient(create_app(service)) as client:
+        app = create_app({"model": models / f"{name}.maxdisc"}, reload_seconds=0)
+        with TestClient(app) as client:
             wait_until_ready(client)
             model = client.get("/model").json()
             answers[name] = (
@@ -447,7 +448,7 @@ def test_many_small_rows_in_a_small_body_are_answered_by_a_thread(models, monkey
         return await do(function, *given)
 
     monkeypatch.setattr(service.work, "do", noted)
-    with TestClient(create_app(service)) as client:
+    with TestClient(app_of(service)) as client:
         wait_until_ready(client)
         assert len(client.post("/predict", json={"rows": [{}]}).json()["predictions"]) == 1
         assert not aside
@@ -515,7 +516,7 @@ def test_bodies_of_all_requests_together_have_a_limit():
 
 def test_bodies_are_given_back_when_requests_are_answered(models):
     service = Service({"text": models / "text.maxdisc"}, log=Log(io.StringIO()), reload_seconds=0)
-    with TestClient(create_app(service)) as client:
+    with TestClient(app_of(service)) as client:
         wait_until_ready(client)
         for content in ('{"texts": ["orbit"]}', "{", '{"texts": ["' + "orbit " * 900 + '"]}'):
             client.post("/predict", content=content, headers={"Content-Type": "application/json"})

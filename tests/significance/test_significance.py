@@ -19,9 +19,9 @@ from maxdisc.densities.class_densities import estimate
 from maxdisc.divergences import js_gm
 from maxdisc.families import FAMILIES, Hurdle, Poisson
 from maxdisc.inspection.ranking import ranking_table
-from maxdisc.moments import ClassMoments
+from maxdisc.moments.class_moments import ClassMoments
 from maxdisc.moments.counting import class_moments
-from maxdisc.rows import ArrayRows, HashFolds
+from maxdisc.rows.row_sources import ArrayRows, HashFolds
 from maxdisc.selection.fold_models import Choice, FoldModels
 from maxdisc.selection.sparse_fold_models import SparseFoldModels
 from maxdisc.significance.p_values import effective_share, lump_p_values

@@ -78,7 +78,7 @@ class Evidence:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.calibration import Evidence
+    >>> from maxdisc.calibration.evidence import Evidence
     >>> evidence = Evidence(np.array([2, 5]), np.array([0.8, 0.3]), np.zeros(2))
     >>> evidence.strength(4)
     array([0.8, 0.8, 0.3, 0.3])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -175,6 +176,14 @@ class Unlabelled:
 def classes_among(rows: Described) -> set[str]:
     """Return the labels, without what stands for none."""
     return set(rows.y.tolist()) - {getattr(rows, "unlabelled", None)}
+
+
+def hold_numbers(labels: Collection[str]) -> bool:
+    """Return whether every label is a number."""
+    try:
+        return all(math.isfinite(float(label)) for label in labels)
+    except ValueError:
+        return False
 
 
 class Described(Protocol):

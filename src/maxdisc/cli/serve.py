@@ -111,9 +111,10 @@ def serve(
         )
     paths = _named(models)
     from maxdisc.model_file.persistence import describe
-    from maxdisc.serve import Limits, Service
+    from maxdisc.serve import Limits
     from maxdisc.serve.logs import Log
     from maxdisc.serve.server import run
+    from maxdisc.serve.service import Service
 
     for path in paths.values():
         describe(path)  # what is no model file is told before anyone can ask

@@ -17,9 +17,9 @@ from maxdisc.numerics.matrices import Floats, Matrix
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """The score of each row and class, taken apart: ``total = prior + length + contributions.sum(axis=2)``.
+    """Score of each row and class as a sum: ``total = prior + length + contributions.sum(axis=2)``.
 
-    Parameters
+    Attributes
     ----------
     total : ndarray of shape (N, C)
         Scores, as ``predict_joint_log_proba`` gives them.
@@ -35,18 +35,6 @@ class Explanation:
     length : ndarray of shape (N, C) or float
         What the number of selected features of each row says of the classes; 0 where weights do not depend on
         it.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from maxdisc import MaxDiscClassifier
-    >>> iris = load_iris()
-    >>> model = MaxDiscClassifier(n_features=2).fit(iris.data, iris.target)
-    >>> explanation = model.explain(iris.data[:1])
-    >>> explanation.contributions.shape
-    (1, 3, 2)
-    >>> [name for name, _ in explanation.top(0)]
-    ['x2', 'x3']
     """
 
     total: Floats

@@ -26,11 +26,11 @@ from maxdisc.fitting.learning import Data
 from maxdisc.fitting.settings import Settings
 from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, canonical, column_name
 from maxdisc.numerics.user_warnings import notice
-from maxdisc.rows.frames import Cells, cells_of
+from maxdisc.rows.frames import Cells, cells_of, require_distinct_names
 from maxdisc.rows.row_sources import ArrayRows, Folds
 from maxdisc.rows.schema import Schema, first_unobserved
 from maxdisc.rows.table_totals import TableTotals
-from maxdisc.rows.validation import require_labels, require_numbers, sorted_union
+from maxdisc.rows.validation import require_classes, require_labels, require_numbers, sorted_union
 
 # What scikit-learn's validation is to let through; ranges are checked, by column, by the family.
 _NUMBERS: dict[str, Any] = {
@@ -78,6 +78,7 @@ def labelled(
         labels = column_or_1d(y, warn=True)
         check_consistent_length(X, labels)
         return Labelled(X, labels, _checked_weights(X, labels, sample_weight), names_of(estimator))
+    require_distinct_names(X)
     try:
         X, y = validate_data(estimator, X, y, reset=reset, multi_output=True, **_NUMBERS)
     except ValueError as error:
@@ -109,6 +110,7 @@ def _checked_weights(X: Any, labels: npt.NDArray[np.generic], sample_weight: Any
 
 def cells(estimator: BaseEstimator, X: Any, reset: bool, wanted: Integers | None = None) -> Cells:
     """A frame or an array, taken apart as far as columns are wanted, its width and names checked."""
+    require_distinct_names(X)
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     found = cells_of(X, names_of(estimator), wanted)
     if 0 in found.shape:
@@ -122,9 +124,10 @@ def unlabelled_rows(
 ) -> Matrix:
     """Rows to be predicted; of columns that are told apart, levels of the wanted ones alone."""
     if schema is None:
-        return (
-            X if _is_ready(estimator, X) else canonical(validate_data(estimator, X, reset=False, **_NUMBERS))
-        )
+        if _is_ready(estimator, X):
+            return X
+        require_distinct_names(X)
+        return canonical(validate_data(estimator, X, reset=False, **_NUMBERS))
     return schema.encoded(cells(estimator, X, False, wanted), names_of(estimator), wanted)
 
 
@@ -142,6 +145,7 @@ def data_of(settings: Settings, given: Labelled, frame: Any, groups: Any) -> Dat
         plans = fold_plans(settings.cv, given.X, given.labels, groups, settings.random_state, kept)
     given = given.with_weight()
     classes = np.unique(given.labels)
+    require_classes(given.labels, classes)
     schema = _settled(settings, given, frame, classes)
     return Data(given.rows(classes, schema), plans, classes, schema, given.names, documents=given.documents)
 
@@ -197,6 +201,18 @@ def require_some_labels(settings: Settings, missing: Booleans) -> None:
         )
 
 
+def warn_of_nan(settings: Settings, y: Any, missing: Booleans) -> None:
+    """Warn of labels that are NaN, which may be a mistake, unless rows without a label were announced."""
+    if settings.unlabelled is not None:
+        return
+    n_nan = sum(label is not None for label in np.asarray(y, dtype=object).ravel()[missing])
+    if n_nan:
+        notice(
+            f"y is NaN in {n_nan:,} of {len(missing):,} rows, which count as rows without a label: drop "
+            "them, or say with None or unlabelled=float('nan') that this is meant."
+        )
+
+
 def partly_labelled(
     settings: Settings, given: Labelled, missing: Booleans, frame: Any, groups: Any
 ) -> tuple[Data, PartlyLabelled | None]:
@@ -207,6 +223,7 @@ def partly_labelled(
         raise ValueError("no row with a label weighs more than 0: give some of each class.")
     known = given[kept]
     classes = np.unique(known.labels)
+    require_classes(known.labels, classes)
     given_folds = (kept, others, groups, settings.random_state)
     plans = plans_beside(settings.cv, given.X, given.labels, *given_folds)
     schema = _settled(settings, known, frame, classes)

@@ -27,7 +27,7 @@ from maxdisc.moments.class_moments import ClassMoments
 from maxdisc.numerics.matrices import Floats, Integers, Matrix, column_name
 from maxdisc.numerics.user_warnings import notice
 from maxdisc.rows.schema import Schema
-from maxdisc.rows.validation import require_representable
+from maxdisc.rows.validation import FEWEST_STEPS, has_lost_digits, require_representable
 from maxdisc.selection.fold_models import Choice
 from maxdisc.significance.table import Significance, moment_p_values
 
@@ -347,12 +347,37 @@ def require_summable(
 ) -> None:
     """Raise ``ValueError``, naming the column, for sums that double precision cannot hold."""
     for moments in parts:
-        if not isinstance(moments, MixedMoments):
-            require_representable(moments, family.translates, names)
-            continue
+        for part, one, called in _by_family(moments, family, names):
+            require_representable(part, one.translates, called)
+
+
+def warn_of_lost_digits(
+    moments: AnyMoments, family: AnyFamily, names: npt.NDArray[np.generic] | None
+) -> None:
+    """Warn of features whose variation is lost in the rounding of large values."""
+    lost: list[str] = []
+    for part, one, called in _by_family(moments, family, names):
+        if one.translates:
+            lost += [column_name(int(at), called) for at in np.flatnonzero(has_lost_digits(part))]
+    if lost:
+        more = f" (and {len(lost) - 1:,} more)" if len(lost) > 1 else ""
+        notice(
+            f"{lost[0]}{more} varies by less than {FEWEST_STEPS:,} times the rounding error of its values: "
+            "subtract an offset before they are rounded."
+        )
+
+
+def _by_family(
+    moments: AnyMoments, family: AnyFamily, names: npt.NDArray[np.generic] | None
+) -> Iterator[tuple[ClassMoments, Family, npt.ArrayLike | None]]:
+    """Yield the moments of each family with the names of its columns."""
+    if isinstance(moments, MixedMoments):
         assert isinstance(family, Columns)
         for block, part in zip(family.blocks, moments.parts, strict=True):
-            require_representable(part, block.family.translates, family.called(block, names))
+            yield part, block.family, family.called(block, names)
+    else:
+        assert isinstance(family, Family)
+        yield moments, family, names
 
 
 def require_weight(parts: Sequence[AnyMoments]) -> None:

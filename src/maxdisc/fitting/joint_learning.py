@@ -12,7 +12,13 @@ from maxdisc.decisions.joint import POOLED
 from maxdisc.densities.class_densities import class_prior
 from maxdisc.divergences.class_divergences import FeatureRanking
 from maxdisc.families import FAMILIES
-from maxdisc.fitting.fitted_model import FittedModel, Generative, require_summable, require_weight
+from maxdisc.fitting.fitted_model import (
+    FittedModel,
+    Generative,
+    require_summable,
+    require_weight,
+    warn_of_lost_digits,
+)
 from maxdisc.fitting.settings import Settings
 from maxdisc.numerics.user_warnings import notice
 from maxdisc.rows.row_sources import ArrayRows, BatchRows, Folds, Rows
@@ -39,6 +45,7 @@ def learn_jointly(
     moments = rows.moments(family)[0]
     require_summable([moments], family, names)
     require_weight([moments])
+    warn_of_lost_digits(moments, family, names)
     given = (settings.joint, settings.divergence, prior, settings.smoothing, plans, moments)
     models = JointModels(rows, *given)
     size = settings.size(moments.n_features)

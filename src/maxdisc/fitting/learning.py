@@ -17,7 +17,12 @@ from maxdisc.divergences.redundancy import Overlap, Redundancy
 from maxdisc.families import Family
 from maxdisc.families.blocks import AnyFamily, AnyMoments, Columns, MixedMoments
 from maxdisc.fitting.documents import TrainingDocuments
-from maxdisc.fitting.fitted_model import FittedModel, require_summable, require_weight
+from maxdisc.fitting.fitted_model import (
+    FittedModel,
+    require_summable,
+    require_weight,
+    warn_of_lost_digits,
+)
 from maxdisc.fitting.joint_learning import learn_jointly
 from maxdisc.fitting.refinement import MOST_PAIRS, Refinement
 from maxdisc.fitting.settings import Settings
@@ -33,6 +38,8 @@ Models: TypeAlias = FoldModels | SparseFoldModels
 
 #: Refined evidence keeps at most this many numbers in single precision, one for each row and class (0.5 GB).
 MOST_DUALS = 2**27
+#: At most this many classes of a single row are looked at.
+MOST_SINGLE_ROWS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +70,9 @@ def learn(settings: Settings, data: Data) -> FittedModel:
             f"y has only one class, {classes.tolist()[0]!r}: a classifier needs two classes or more."
         )
     if settings.joint is not None:
-        return learn_jointly(settings, rows, data.plans, classes, data.names)
+        learnt = learn_jointly(settings, rows, data.plans, classes, data.names)
+        warn_of_lost_classes(learnt, rows)
+        return learnt
     family = data.family_under(settings)
     models: Models | None = None
     evidence: Evidence | None = None
@@ -81,14 +90,34 @@ def learn(settings: Settings, data: Data) -> FittedModel:
         choice = settings.usual(family, moments.n_features)
     require_summable([moments], family, data.names)
     require_weight([moments])
+    warn_of_lost_digits(moments, family, data.names)
     learnt = FittedModel.of(settings, family, moments, classes, choice, evidence, data.schema, data.names)
     if not is_refined:
         models = None  # which may take much memory
     learnt = modelled(settings, learnt, rows)
     if models is not None:
         learnt = _refined(settings, learnt, models, data)
-    _ = learnt.decision
+    warn_of_lost_classes(learnt, rows)
     return learnt
+
+
+def warn_of_lost_classes(learnt: FittedModel, rows: Rows) -> None:
+    """Warn of classes of a single row that the model does not recognise even in that row."""
+    decision = learnt.decision
+    if not isinstance(rows, ArrayRows) or rows.labels.ndim != 1:
+        return
+    codes = rows.labels
+    single = np.flatnonzero(np.bincount(codes, minlength=rows.n_classes)[codes] == 1)[:MOST_SINGLE_ROWS]
+    if not len(single):
+        return
+    lost = single[decision.scores(rows.X[single]).argmax(axis=1) != codes[single]]
+    if len(lost):
+        first = learnt.classes[codes[lost[:1]]].tolist()[0]
+        more = f" (and {len(lost) - 1} more such classes)" if len(lost) > 1 else ""
+        notice(
+            f"class {first!r}{more} has a single row, and even this row is predicted as another class: give "
+            "it more rows, or leave it out."
+        )
 
 
 def modelled(settings: Settings, learnt: FittedModel, rows: Rows) -> FittedModel:

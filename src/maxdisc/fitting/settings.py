@@ -19,12 +19,13 @@ from maxdisc.moments.smoothing import Smoothing
 from maxdisc.numerics.matrices import Floats, Integers, Matrix, is_sparse
 from maxdisc.rows.column_families import (
     require_families,
+    require_one_family,
     schema_of_totals,
     settled_schema,
     takes_columns,
     takes_columns_of_frames,
 )
-from maxdisc.rows.frames import Cells
+from maxdisc.rows.frames import Cells, holds_numbers
 from maxdisc.rows.row_sources import Folds, HashFolds
 from maxdisc.rows.schema import Schema
 from maxdisc.rows.table_totals import TableTotals
@@ -126,8 +127,17 @@ class Settings:
         return [HashFolds(5 if self.cv == "hash" else int(self.cv))] if self.must_choose else ()
 
     def reads_columns(self, X: Any) -> bool:
-        """Whether the columns of training rows are told apart."""
-        return self.joint is None and takes_columns(X, self.family, self.categorical_features, self.missing)
+        """Return whether each column of training rows gets a family of its own."""
+        if self.joint is not None:
+            return False
+        columns = takes_columns(X, self.family, self.categorical_features, self.missing)
+        return columns and not (self._has_one_family and holds_numbers(X))
+
+    @property
+    def _has_one_family(self) -> bool:
+        """Whether redundancy has the columns of a frame share a family, if all are numbers."""
+        asked = self.categorical_features is not None or self.missing == "informative"
+        return self.redundancy > 0 and isinstance(self.family, str) and self.family == "auto" and not asked
 
     def schema(
         self,
@@ -158,7 +168,8 @@ class Settings:
 
     def family_of(self, X: Matrix) -> Family:
         """The one family of all features of some rows."""
-        if self.family != "auto":
+        if isinstance(self.family, Mapping) or self.family != "auto":
+            require_one_family("these rows have one family", self.family)
             return find_family(self.family)
         counts = is_sparse(X) and (X.nnz == 0 or X.data.min() >= 0)
         return FAMILIES["poisson" if counts else "gaussian"]

@@ -6,9 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from maxdisc.model_file.persistence import describe, from_bytes, to_bytes
+    from maxdisc.model_file.persistence import describe
 
-__all__ = ["describe", "from_bytes", "to_bytes"]
+__all__ = ["describe"]
 
 
 def __getattr__(name: str) -> Any:

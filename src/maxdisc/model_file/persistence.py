@@ -28,8 +28,6 @@ from maxdisc.model_file.reading import (
 from maxdisc.model_file.values import decoded
 from maxdisc.model_file.writing import Describer
 
-__all__ = ["ModelFileError", "describe", "from_bytes", "load", "save", "to_bytes"]
-
 _KEYS = {"format", "maxdisc", "about", "model"}
 
 

@@ -3,6 +3,5 @@
 from __future__ import annotations
 
 from maxdisc.report.evaluation import evaluate
-from maxdisc.report.record import Report
 
-__all__ = ["Report", "evaluate"]
+__all__ = ["evaluate"]

@@ -69,7 +69,9 @@ def evaluate(
     Returns
     -------
     Report
-        Plain data, with ``html()``, ``markdown()`` and ``json()``.
+        ``html()``, ``markdown()`` and ``json()`` render it. Its data are attributes: ``title``, ``created``,
+        ``summary``, ``notes``, ``data`` (the rows and the model), ``scores``, ``classes``, ``path``,
+        ``features``, ``confusion``, ``reliability``, ``mistakes``, ``settings``, ``versions`` and ``about``.
 
     Examples
     --------
@@ -81,6 +83,8 @@ def evaluate(
     >>> report = evaluate(model, iris.data[1::2], iris.target[1::2])
     >>> report.scores.right, report.data.rows
     (72, 75)
+    >>> report.markdown().splitlines()[0]
+    '# How the model does'
     """
     fitted = ModelView.of(model)
     judged = _Judged.of(fitted, X, y)

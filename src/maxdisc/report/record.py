@@ -175,53 +175,40 @@ class Mistake:
 
 @dataclass(frozen=True)
 class Report:
-    """What a model learnt and how it does on labelled rows, as data that JSON can hold.
+    """Evaluation of a model on labelled rows, as data that JSON can hold; ``evaluate`` returns it.
 
-    Made by :func:`maxdisc.report.evaluate`.
-
-    Parameters
+    Attributes
     ----------
     title : str
         Heading.
     created : str
-        When, in ISO 8601.
+        Time in ISO 8601.
     summary : list of str
-        What was found, in plain sentences.
+        Findings, in plain sentences.
     notes : list of str
         What is unusual about the data, and what was done about it.
     data : Data
-        The rows and the model.
+        Size of the data and of the model.
     scores : Scores
-        How good it is.
+        Accuracy, F1, log-loss and their baselines.
     classes : list of ClassResult
-        Each label.
+        Precision and recall of each label.
     path : Path or None
-        Accuracy against the number of features, if that was chosen.
+        Accuracy for each number of features, if that was chosen.
     features : list of Feature
-        The best ones.
+        The best features.
     confusion : Confusion
-        What is taken for what.
+        Confusion matrix.
     reliability : Reliability
-        Whether probabilities can be believed.
+        Calibration of the probabilities.
     mistakes : list of Mistake
-        The most confident ones.
+        The most confident mistakes.
     settings : dict
         Parameters and what was chosen.
     versions : dict
-        Of the software.
+        Versions of the software.
     about : dict
         What the caller said about the data.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from maxdisc import MaxDiscClassifier
-    >>> from maxdisc.report import evaluate
-    >>> iris = load_iris()
-    >>> model = MaxDiscClassifier().fit(iris.data[::2], iris.target[::2])
-    >>> report = evaluate(model, iris.data[1::2], iris.target[1::2], title="Irises")
-    >>> report.markdown().splitlines()[0]
-    '# Irises'
     """
 
     title: str

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from maxdisc.rows.row_sources import ArrayRows, BatchRows, HashFolds, Rows
+from maxdisc.rows.row_sources import BatchRows
 
-__all__ = ["ArrayRows", "BatchRows", "HashFolds", "Rows"]
+__all__ = ["BatchRows"]

@@ -25,11 +25,29 @@ def is_categorical(family: Any) -> bool:
 def takes_columns(X: Any, family: Any, categorical_features: Any, missing: str) -> bool:
     """Return whether each column gets its own family: in frames unless one family is given, or on request."""
     if is_sparse(X):
+        require_one_family("X is sparse", family, categorical_features, missing)
         return False
     told_apart = takes_columns_of_frames(family, categorical_features, missing)
     automatic = isinstance(family, str) and family == "auto"
     asked = categorical_features is not None or missing == "informative"
     return told_apart and (is_frame(X) or asked or not automatic)
+
+
+def require_one_family(
+    why: str, family: Any, categorical_features: Any = None, missing: str = "ignore"
+) -> None:
+    """Raise ``ValueError`` where something is asked of single columns of rows that have one family."""
+    for is_asked, parameter in (
+        (is_categorical(family), "family='categorical'"),
+        (isinstance(family, Mapping), "a dict of families"),
+        (categorical_features is not None, "categorical_features"),
+        (missing == "informative", "missing='informative'"),
+    ):
+        if is_asked:
+            raise ValueError(
+                f"{why}, and {parameter} needs a frame or a dense array: convert X, or use one family of "
+                "numbers for all columns."
+            )
 
 
 def takes_columns_of_frames(family: Any, categorical_features: Any, missing: str) -> bool:

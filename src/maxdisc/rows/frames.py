@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numbers
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -130,6 +131,23 @@ def column_names(X: Any) -> list[str] | None:
     if library not in _READERS:
         return None
     return [str(name) for name in (X.column_names if library == "pyarrow" else X.columns)]
+
+
+def require_distinct_names(X: Any) -> None:
+    """Raise ``ValueError`` for a frame of which two columns have one name."""
+    names = column_names(X)
+    if names is None or len(set(names)) == len(names):
+        return
+    first, *others = [name for name, count in Counter(names).items() if count > 1]
+    at = ", ".join(str(position) for position, name in enumerate(names) if name == first)
+    more = f", and {len(others)} more names are repeated" if others else ""
+    raise ValueError(f"column name {first!r} is repeated, in columns {at}{more}: rename the columns.")
+
+
+def holds_numbers(X: Any) -> bool:
+    """Return whether every column of a frame is of numbers."""
+    kinds = cells_of(X, wanted=np.empty(0, dtype=np.intp)).kinds
+    return is_frame(X) and bool((kinds == NUMBER).all())
 
 
 def cells_of(X: Any, names: npt.ArrayLike | None = None, wanted: Integers | None = None) -> Cells:

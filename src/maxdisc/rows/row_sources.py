@@ -61,21 +61,7 @@ class FixedFolds:
 
 @dataclass(frozen=True)
 class HashFolds:
-    """Folds by a hash of the row's content: the same for any order, chunking, engine, sparse or dense.
-
-    Parameters
-    ----------
-    count : int
-        Number of folds.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.rows import HashFolds
-    >>> X = np.random.default_rng(0).normal(size=(6, 3))
-    >>> bool((HashFolds(5).of(X, 0)[::-1] == HashFolds(5).of(X[::-1], 0)).all())
-    True
-    """
+    """Folds by a hash of the row's content: the same for any order, chunking, engine, sparse or dense."""
 
     count: int
 
@@ -161,16 +147,7 @@ def scrambled(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 class Rows(Protocol):
-    """Protocol of a source of labelled rows, which can be counted fold by fold.
-
-    :meth:`maxdisc.MaxDiscClassifier.fit_rows` accepts any object with these methods.
-
-    Examples
-    --------
-    >>> from maxdisc.rows import ArrayRows
-    >>> from maxdisc.testing import check_rows
-    >>> check_rows(ArrayRows)  # tests your own source in the same way
-    """
+    """Source of labelled rows, which can be counted fold by fold; ``BatchRows`` describes each method."""
 
     @property
     def n_classes(self) -> int:
@@ -180,12 +157,12 @@ class Rows(Protocol):
         """Return some of the rows, from which a family can be chosen."""
 
     def moments(self, family: Family, folds: Folds | None = None) -> list[ClassMoments]:
-        """Moments of the rows of each fold, then of those never held out: ``count + 1`` of them."""
+        """Return the moments of the rows of each fold, then of those never held out."""
 
     def sweep(
         self, decision_of: Callable[[int], Sweepable[Counted]], sizes: Integers, folds: Folds
     ) -> list[Counted]:
-        """For each fold, what its decision makes of its held-out rows: what it gets right, or its evidence.
+        """Return, for each fold, what its decision makes of its held-out rows.
 
         ``decision_of(fold)`` may be costly in memory: ask for one at a time where the rows allow it.
         """
@@ -197,53 +174,26 @@ class Rows(Protocol):
         per_class: bool = False,
         means: Floats | None = None,
     ) -> list[ClassProducts]:
-        """Products of some columns (P,) over the rows of each fold, then over those never held out.
-
-        Memory grows with P x P for each fold, times C if each class has products of its own. Missing cells
-        count as the mean of their class in their fold: see :func:`fold_products`. Whoever
-        knows these means, shape (``count + 1``, C, P), NaN where there are none, may save a pass.
-        """
+        """Return the products of some columns over the rows of each fold, then over those never held out."""
 
 
 @dataclass(frozen=True, eq=False)
 class ArrayRows:
-    """Rows in memory (or in a memory map).
+    """Labelled rows in memory, or in a memory map."""
 
-    Parameters
-    ----------
-    X : matrix or Table of shape (N, D)
-        Dense, where NaN is a missing cell, sparse, or columns of several families.
-    labels : ndarray of shape (N,) or (N, C)
-        Codes 0..C-1, or responsibilities: the weight with which a row belongs to each class.
-    n_classes : int
-        C.
-    weights : ndarray of shape (N,), optional
-        Row weights; 1 by default.
-    names : array_like of str, shape (D,), optional
-        Names of the columns, for messages.
-    start : int
-        Number of the first row, where these are a batch of a longer stream.
-    source : matrix of shape (N, D), optional
-        The rows as they came, where ``X`` is a transform of them: folds are dealt by these, since the last
-        bits of a transform may depend on how many rows it is given at once.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxdisc.families import Poisson
-    >>> from maxdisc.rows import ArrayRows
-    >>> rows = ArrayRows(np.array([[1.0], [2.0], [5.0]]), np.array([0, 0, 1]), 2)
-    >>> rows.moments(Poisson())[0].sums
-    array([[[3.],
-            [5.]]])
-    """
-
+    #: Dense, where NaN is a missing cell, sparse, or columns of several families; shape (N, D).
     X: Matrix
+    #: Codes 0..C-1, shape (N,), or responsibilities, shape (N, C): the weight of a row in each class.
     labels: npt.NDArray[Any]
     n_classes: int
+    #: Row weights, shape (N,); 1 by default.
     weights: Floats | None = None
+    #: Names of the columns, for messages.
     names: npt.ArrayLike | None = None
+    #: Number of the first row, where these are a batch of a longer stream.
     start: int = 0
+    #: The rows before a transform to ``X``. Folds are dealt by these: the last bits of a transform may depend
+    #: on how many rows it is given at once.
     source: Matrix | None = None
 
     def __post_init__(self) -> None:
@@ -371,7 +321,9 @@ def _in_range(moments: ClassMoments, family: Family, least: float) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class BatchRows:
-    """Rows that come in batches, too many to hold at once.
+    """Source of rows that come in batches, too many to hold at once.
+
+    :meth:`maxdisc.MaxDiscClassifier.fit_rows` takes it, or any object with ``n_classes`` and its methods.
 
     Parameters
     ----------
@@ -422,9 +374,33 @@ class BatchRows:
             raise ValueError("there are no batches: the source of rows is empty.")
 
     def example(self) -> Matrix:
+        """Return some of the rows, from which a family can be chosen.
+
+        Returns
+        -------
+        matrix of shape (n, D)
+            The first batch.
+        """
         return next(iter(self)).X
 
     def moments(self, family: Family, folds: Folds | None = None) -> list[ClassMoments]:
+        """Return sums of the family's statistics over the rows of each fold.
+
+        Parameters
+        ----------
+        family : Family
+            The family, which says what is summed.
+        folds : object, optional
+            ``count`` is V, the number of folds, and ``of(X, start)`` the fold of each row of a batch whose
+            first row has that number, shape (n,); -1 for a row that is never held out, -2 for one that is
+            left out. None for no folds, V = 0.
+
+        Returns
+        -------
+        list of V + 1 sums
+            Those of the held-out rows of each fold, then those of the rows that are never held out. Each has
+            ``weight`` of shape (C,) and ``sums`` of shape (L, C, D); ``+`` adds them.
+        """
         return _added(batch.moments(family, folds) for batch in self)
 
     def products(
@@ -434,6 +410,27 @@ class BatchRows:
         per_class: bool = False,
         means: Floats | None = None,
     ) -> list[ClassProducts]:
+        """Return sums of products of columns over the rows of each fold, for joint densities.
+
+        Memory grows with P x P for each fold, times C if each class has products of its own.
+
+        Parameters
+        ----------
+        columns : ndarray of shape (P,)
+            The columns.
+        folds : object, optional
+            As in ``moments``.
+        per_class : bool
+            Whether each class has products of its own.
+        means : ndarray of shape (V + 1, C, P), optional
+            Means of the observed cells, which stand for missing ones; NaN where there are none. They save a
+            pass where they are known.
+
+        Returns
+        -------
+        list of V + 1 sums
+            In the order of ``moments``; ``+`` adds them.
+        """
         if means is None and not is_sparse(self.example()):
             # Missing cells count as means of whole folds, not of a batch: sparse rows have none.
             means = observed_means(self.moments(Gaussian(), folds), columns)
@@ -442,6 +439,24 @@ class BatchRows:
     def sweep(
         self, decision_of: Callable[[int], Sweepable[Counted]], sizes: Integers, folds: Folds
     ) -> list[Counted]:
+        """Return what the decision of each fold makes of its held-out rows.
+
+        Parameters
+        ----------
+        decision_of : callable
+            From the number of a fold to its decision, whose ``swept(X, codes, weights, sizes, held)`` gives
+            the counts of the rows at the positions ``held``. A decision may take much memory: ask for one at
+            a time where the rows allow it.
+        sizes : ndarray of shape (S,)
+            Numbers of features, increasing.
+        folds : object
+            As in ``moments``.
+
+        Returns
+        -------
+        list of V counts
+            One for each fold; ``+`` adds those of several batches.
+        """
         decisions = [decision_of(f) for f in range(folds.count)]
         total: list[Counted] = []
         for batch in self:

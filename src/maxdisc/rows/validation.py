@@ -16,6 +16,8 @@ from maxdisc.numerics.matrices import Booleans, Floats, column_name
 
 # Squares of smaller numbers leave the range of double precision.
 SMALLEST = 1e-140
+# A feature that varies by fewer steps between neighbouring numbers has too few digits left to be described.
+FEWEST_STEPS = 1000
 
 
 def require_one_of(name: str, value: Any, allowed: Collection[Any]) -> None:
@@ -103,6 +105,20 @@ def require_labels(y: Any, instead: str = "drop those rows") -> None:
         raise ValueError(
             f"y has no label (None or NaN) in {missing.sum()} rows, first in row {np.argmax(missing)}: "
             f"{instead}."
+        )
+
+
+def are_too_many(n_classes: int, n_rows: int) -> bool:
+    """Return whether numbers in so many rows are too many to be names of classes."""
+    return n_rows >= 30 and 2 * n_classes > n_rows
+
+
+def require_classes(labels: npt.NDArray[np.generic], classes: npt.NDArray[np.generic]) -> None:
+    """Raise ``ValueError`` for labels that are a quantity: different numbers in most rows."""
+    if labels.dtype.kind in "iuf" and are_too_many(len(classes), len(labels)):
+        raise ValueError(
+            f"y holds {len(classes):,} different numbers in {len(labels):,} rows: is it a quantity? Bin it "
+            "into classes, or pass numbers that are names as strings."
         )
 
 
@@ -208,3 +224,23 @@ def require_representable(moments: ClassMoments, powers: bool, names: npt.ArrayL
         if tiny.any():
             where = column_name(int(np.argmax(tiny)), names)
             raise ValueError(f"the values of {where} are too small to be squared: rescale them.")
+
+
+def has_lost_digits(moments: ClassMoments) -> Booleans:
+    """Return which features vary so little about a large mean that rounding shows, shape (D,)."""
+    if moments.origin is None or not moments.weight.any():
+        return np.zeros(moments.n_features, dtype=np.bool_)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shift = moments.sums[0] / moments.cells
+        mean = shift + moments.origin
+        shares = moments.cells / moments.cells.sum(axis=0)
+        # Differences from one of the means are exact; those from their average would be rounded.
+        highest = np.fmax.reduce(mean, axis=0)
+        apart = mean - highest
+        squares = np.maximum(moments.sums[1] / moments.cells - shift**2, 0.0) + apart**2
+        spread = np.sqrt(
+            np.maximum(np.nansum(shares * squares, axis=0) - np.nansum(shares * apart, axis=0) ** 2, 0)
+        )
+    step = np.spacing(np.abs(highest))
+    # The mean of a constant may be rounded to a neighbour.
+    return (spread > 2 * step) & (spread < FEWEST_STEPS * step)

@@ -62,7 +62,7 @@ class SelectionPath:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxdisc.selection import SelectionPath
+    >>> from maxdisc.selection.fold_models import SelectionPath
     >>> from maxdisc import Smoothing
     >>> accuracy = np.array([[0.70, 0.88, 0.90], [0.74, 0.92, 0.94]])
     >>> ones = np.ones(2)

@@ -12,6 +12,5 @@ except ImportError as error:
 
 from maxdisc.serve.app import create_app
 from maxdisc.serve.limits import Limits
-from maxdisc.serve.service import Service
 
-__all__ = ["Limits", "Service", "create_app"]
+__all__ = ["Limits", "create_app"]

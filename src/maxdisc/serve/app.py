@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -29,6 +29,7 @@ from maxdisc.serve.answer_schemas import (
 from maxdisc.serve.bodies import ExplainBody, PredictBody, parsed, schema_of
 from maxdisc.serve.csv_rows import predicted_csv
 from maxdisc.serve.guard import FACTS, Guard
+from maxdisc.serve.limits import Limits
 from maxdisc.serve.refusals import RefusedError, answered, busy, one_line
 from maxdisc.serve.served_model import ServedModel
 from maxdisc.serve.service import Service
@@ -42,26 +43,43 @@ _NAME = "Which model; by default the first."
 ModelName = Annotated[str | None, Query(alias="model", max_length=200, description=_NAME)]
 
 
-def create_app(service: Service) -> ASGIApp:
-    """The application of a service.
+def create_app(
+    paths: Mapping[str, Path],
+    limits: Limits | None = None,
+    token: str | None = None,
+    reload_seconds: float = 1.0,
+) -> ASGIApp:
+    """Return the service as an ASGI application, for a server of your own.
 
     Parameters
     ----------
-    service : Service
-        Its models, limits, token, log and counts.
+    paths : mapping of str to Path
+        Model files by name. They are loaded when the server starts.
+    limits : Limits, optional
+        Bounds on requests.
+    token : str, optional
+        The token that requests must bear.
+    reload_seconds : float, default=1.0
+        Seconds between looks for replaced model files; 0 for never.
 
     Returns
     -------
     ASGI application
-        For uvicorn, or for a test.
+        The application.
 
     Examples
     --------
     >>> from pathlib import Path
-    >>> from maxdisc.serve import Service, create_app
-    >>> callable(create_app(Service({"topics": Path("topics.maxdisc")})))
+    >>> from maxdisc.serve import Limits, create_app
+    >>> app = create_app({"topics": Path("topics.maxdisc")}, Limits(batch=100))
+    >>> callable(app)
     True
     """
+    return app_of(Service(paths, limits, token, reload_seconds=reload_seconds))
+
+
+def app_of(service: Service) -> ASGIApp:
+    """Return the application of a service."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

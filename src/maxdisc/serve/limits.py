@@ -26,7 +26,7 @@ class Limits:
 
     Examples
     --------
-    >>> from maxdisc.serve.limits import Limits
+    >>> from maxdisc.serve import Limits
     >>> Limits(batch=100).seconds
     10.0
     """

@@ -14,8 +14,8 @@ import numpy as np
 from maxdisc.inspection.model_input import ModelInput, takes_text
 from maxdisc.inspection.ranking import RankingTable, ranking_table
 from maxdisc.model_file.about import remembered
-from maxdisc.model_file.container import Container
-from maxdisc.model_file.persistence import ModelFileError, from_bytes
+from maxdisc.model_file.container import Container, ModelFileError
+from maxdisc.model_file.persistence import from_bytes
 from maxdisc.serve.json_rows import Columns
 from maxdisc.words.counting import MANY_CHARACTERS
 from maxdisc.words.vectorizer import TermFrequencyVectorizer

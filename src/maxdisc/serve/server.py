@@ -15,7 +15,7 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from maxdisc.serve.app import create_app
+from maxdisc.serve.app import app_of
 from maxdisc.serve.limits import Limits
 from maxdisc.serve.logs import ServerMessages
 from maxdisc.serve.service import Service
@@ -31,7 +31,7 @@ def run(service: Service, host: str, port: int, drain_seconds: float = 1.0) -> N
     ServerMessages(service.log).listen()
     protocol = type("Protocol", (PatientProtocol,), {"limits": service.limits})
     config = uvicorn.Config(
-        create_app(service),
+        app_of(service),
         http=protocol,
         ws="none",
         lifespan="on",

@@ -18,31 +18,7 @@ from maxdisc.serve.work import Workshop
 
 
 class Service:
-    """What the requests of one process share.
-
-    Parameters
-    ----------
-    paths : mapping of str to Path
-        Model files by name.
-    limits : Limits, optional
-        On requests.
-    token : str, optional
-        What requests must bear.
-    log : Log, optional
-        Where it says what it does.
-    reload_seconds : float
-        How often it looks whether a model file was replaced; 0 for never.
-    own_names_only : bool
-        Whether requests that name another host than this machine are refused.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from maxdisc.serve import Limits, Service
-    >>> service = Service({"topics": Path("topics.maxdisc")}, Limits(batch=100))
-    >>> service.ready  # nothing is loaded before it runs
-    False
-    """
+    """The models, limits and counts that the requests of one process share."""
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class AskedColumns:
+class ColumnOptions:
     """Options about columns: families, categorical columns and missing values."""
 
     family: str
@@ -25,7 +25,7 @@ class AskedColumns:
     @classmethod
     def of(
         cls, family: Sequence[str] = (), categorical: Sequence[str] = (), missing: Missing = Missing.ignore
-    ) -> AskedColumns:
+    ) -> ColumnOptions:
         """Read the options; raise ``BadInputError`` for a family that there is not."""
         every = [_known(written) for written in family if "=" not in written]
         if len(every) > 1:

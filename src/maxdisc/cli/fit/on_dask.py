@@ -50,7 +50,7 @@ class _Reading:
     roles: Roles
     columns: Sequence[str]
     encoding: str
-    told_apart: bool
+    has_column_families: bool
 
     def __call__(self, file: tuple[str, str | None]) -> Iterator[Labelled]:
         (path, form), roles = file, self.roles
@@ -67,7 +67,7 @@ class _Reading:
                 X: Any
                 if roles.text:
                     X = batch.texts(roles.text)
-                elif self.told_apart:
+                elif self.has_column_families:
                     X = batch.typed(self.columns, roles.categories, roles.truths)
                 else:
                     X = batch.numbers(self.columns)
@@ -87,8 +87,8 @@ def fit_on_dask(
     files = [(str(place.path.resolve()), place.format) for place in dataset.places if place.path is not None]
     columns = [roles.text] if roles.text else list(roles.features)
     names = None if roles.text else np.array(columns, dtype=object)
-    told_apart = not roles.text and Settings.of(model.get_params(deep=False)).reads_frames()
-    given = (dataset.encoding, told_apart)
+    has_column_families = not roles.text and Settings.of(model.get_params(deep=False)).reads_frames()
+    given = (dataset.encoding, has_column_families)
     labels, rows = (DaskEngine(files, _Reading(roles, some, *given)) for some in ((), columns))
     # A failure is one line, also where it cuts connections; the threads behind them outlive this function.
     logging.disable(logging.CRITICAL)

@@ -90,7 +90,7 @@ class Streaming:
         return given | self.files
 
     @property
-    def _told_apart(self) -> bool:
+    def _has_column_families(self) -> bool:
         """Whether each column of a table has a family of its own."""
         given = self.settings["classifier"]
         return given["structure"] == "independent" and takes_columns_of_frames(
@@ -106,7 +106,7 @@ class Streaming:
         unlabelled.settle(self.dataset.name, seen.n_rows + seen.left_out, self.speech)
         return seen
 
-    def fitted(self) -> Any:
+    def fit(self) -> Any:
         """Run the passes that follow, and return the model."""
         with self._resumable():
             classifier = self.stream.fit(MaxDiscClassifier(**self.settings["classifier"]))
@@ -136,7 +136,7 @@ class Streaming:
                         f"{unlabelled.first} has no label in column {roles.label!r}: leave such rows "
                         "out with --skip-unlabelled."
                     )
-                if roles.text is None and roles.features and not self._told_apart:
+                if roles.text is None and roles.features and not self._has_column_families:
                     # Missing cells are NaN there.
                     X = np.column_stack([column.to_numpy() for column in part.X.columns])
                     part = replace(part, X=X)

@@ -260,7 +260,7 @@ def _integrals(
     ``panels`` holds center, half, level, top, bound, mass, roughness, what the statistics add, and the noise
     of each panel.
     """
-    n, size = theta.size, n_places
+    size = n_places
     for p in range(size):
         panels[p, 0], panels[p, 1], panels[p, 2] = places[p, 0], places[p, 1], places[p, 2]
         row = int(panels[p, 2]) if lattice else 0
@@ -351,6 +351,30 @@ def _integrals(
             size += 1
         if size == old:
             break
+    return _sum_panels(
+        theta, size, lattice, shift, scale, nodes, weights, panels, top, high, z, exponent, values, sums
+    )
+
+
+@inlined
+def _sum_panels(
+    theta: Any,
+    size: Any,
+    lattice: Any,
+    shift: Any,
+    scale: Any,
+    nodes: Any,
+    weights: Any,
+    panels: Any,
+    top: Any,
+    high: Any,
+    z: Any,
+    exponent: Any,
+    values: Any,
+    sums: Any,
+) -> Any:
+    """Write the means over panels that are fine enough, as ``_integrals`` returns them."""
+    n = theta.size
     for k in range(2 * n + 1):
         sums[0, k] = 0.0
         sums[1, k] = 0.0

@@ -125,7 +125,7 @@ def _tree_integrals(
     ``mean`` and ``second`` are those of ``phi - center``, ``peak`` is its value where the integrand is
     largest, and ``magnitude`` the mean of ``|phi|``.
     """
-    n, count, depth = theta.size, n_roots, 0
+    count, depth = n_roots, 0
     for p in range(count):
         ids[p] = p
         _read(theta, center, statistics, p, exponent, panels, p)
@@ -187,6 +187,33 @@ def _tree_integrals(
         again = count == old
     if asked:
         return np.nan, True
+    log_partition = _sum_panels(
+        theta.size, center, statistics, count, weight, ids, panels, top, high, values, exponent, sums,
+        mean, magnitude, second, peak,
+    )  # fmt: skip
+    return log_partition, False
+
+
+@inlined
+def _sum_panels(
+    n: Any,
+    center: Any,
+    statistics: Any,
+    count: Any,
+    weight: Any,
+    ids: Any,
+    panels: Any,
+    top: Any,
+    high: Any,
+    values: Any,
+    exponent: Any,
+    sums: Any,
+    mean: Any,
+    magnitude: Any,
+    second: Any,
+    peak: Any,
+) -> Any:
+    """Write the means over panels that are fine enough, as ``_tree_integrals`` returns them."""
     # Sums over each node of all panels, side by side.
     for r in range(sums.shape[0]):
         for i in range(exponent.size):
@@ -224,7 +251,7 @@ def _tree_integrals(
         for j in range(k + 1):
             second[k, j] = sums[r, 0] / total
             r += 1
-    return top + np.log(total), False
+    return top + np.log(total)
 
 
 @kernel

@@ -1,0 +1,156 @@
+"""What a fit found and what it guessed, for people and for machines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from maxdisc.cli.console import Speech, evidence_line, say_facts, size_of, unlabelled_line
+
+if TYPE_CHECKING:
+    from maxdisc.cli.labelled import Described
+    from maxdisc.files import Roles
+
+
+def fit_facts(
+    model: Any, roles: Roles, rows: Described, output: Path, seconds: float, search: Any = None
+) -> dict[str, Any]:
+    """Return what a fit found, for machines."""
+    from maxdisc.calibration.evidence import Evidence as Weighed
+    from maxdisc.inspection.model_view import ModelView
+
+    fitted = ModelView.of(model)
+    classifier = fitted.classifier
+    path, weighed = classifier.path_, classifier.evidence_
+    facts: dict[str, Any] = {
+        "model": str(output),
+        "bytes": output.stat().st_size,
+        "kind": "text" if roles.text else "table",
+        "text": roles.text,
+        "label": roles.label,
+        "rows": len(rows),
+        "classes": len(classifier.classes_),
+        "family": fitted.family.name,
+        "families": fitted.family_counts,
+        "features": classifier.n_features_in_,
+        "features_kept": classifier.n_selected_,
+        "smoothing": classifier.smoothing_.amount,
+        "evidence": _evidence_facts(classifier),
+        "held_out_accuracy": None,
+        "held_out_log_loss": None,
+        "held_out_standard_error": None,
+        "folds": None,
+        "seconds": round(seconds, 3),
+    }
+    stand_in = getattr(rows, "unlabelled", None)
+    if stand_in is not None:
+        facts["unlabelled"] = {
+            "rows": int((rows.y == stand_in).sum()),
+            "weight": classifier.unlabelled_weight_,
+            "steps": classifier.n_iter_,
+        }
+    if path is not None:
+        at = path.best_position(cast(Any, classifier.rule))
+        if isinstance(weighed, Weighed):
+            at = int(path.sizes.searchsorted(classifier.n_selected_))
+        facts["held_out_accuracy"] = float(path.mean_accuracy[at] if weighed is None else weighed.accuracy)
+        facts["held_out_log_loss"] = float(path.mean_log_loss[at] if weighed is None else weighed.log_loss)
+        facts["held_out_standard_error"] = float(path.standard_error[at])
+        facts["folds"] = len(path.weight)
+    if search is not None:
+        facts["search"] = _search_facts(search)
+    return facts
+
+
+def _search_facts(search: Any) -> dict[str, Any]:
+    """Return which models were compared, and which was chosen."""
+    columns = (search.cv_results_[name] for name in ("params", "log_loss", "accuracy"))
+    return {
+        "chosen": search.best_index_,
+        "candidates": [
+            {**params, "log_loss": loss, "accuracy": accuracy}
+            for params, loss, accuracy in zip(*columns, strict=True)
+        ],
+    }
+
+
+def _evidence_facts(classifier: Any) -> dict[str, Any]:
+    """Return how much the densities of features count, and by what."""
+    from maxdisc.calibration.evidence import Evidence as Weighed
+
+    weighed = classifier.evidence_
+    if isinstance(weighed, Weighed):
+        corrected = 0 if weighed.columns is None else len(weighed.columns)
+        kind = "refined" if corrected else "calibrated"
+        return {"kind": kind, "weights": weighed.weights.tolist(), "corrected": corrected}
+    return {"kind": "raw" if weighed is None else "averaged", "weights": [], "corrected": 0}
+
+
+def show_facts(facts: dict[str, Any]) -> None:
+    """Show what a fit found, a line for each fact."""
+    noun = "words" if facts["kind"] == "text" else "features"
+    lines = [
+        ("rows", f"{facts['rows']:,} in {facts['classes']} classes"),
+        (noun, f"{facts['features_kept']:,} kept of {facts['features']:,}, {_family_summary(facts)}"),
+    ]
+    if facts.get("unlabelled", {}).get("rows"):
+        lines.append(("unlabelled", unlabelled_line(facts["unlabelled"])))
+    if "search" in facts:
+        tried = facts["search"]["candidates"]
+        best = dict(tried[facts["search"]["chosen"]])
+        del best["log_loss"], best["accuracy"]
+        chosen = ", ".join(f"{name} {value}" for name, value in best.items())
+        lines.append(("chosen", f"{chosen}; best of {len(tried)} models"))
+    lines.append(("evidence", evidence_line(facts["evidence"], facts["held_out_log_loss"])))
+    if facts["held_out_accuracy"] is not None:
+        accuracy, error = facts["held_out_accuracy"], facts["held_out_standard_error"]
+        on = "held-out rows" if facts["folds"] == 1 else f"{facts['folds']} folds"
+        lines.append(("accuracy", f"{accuracy:.1%} ± {error:.1%} on {on}"))
+    lines.append(("model", f"{facts['model']}, {size_of(facts['bytes'])}, in {facts['seconds']:.1f} s"))
+    say_facts(lines)
+
+
+def _family_summary(facts: dict[str, Any]) -> str:
+    if len(facts["families"]) == 1:
+        return f"{facts['family']} densities"
+    return "by family: " + ", ".join(f"{n:,} {name}" for name, n in facts["families"].items())
+
+
+def moments_note(output: Path) -> str:
+    """Return how much of a file its moments take, as text."""
+    from maxdisc.model_file.persistence import describe
+
+    facts = describe(output)
+    tensors = facts["tensors"].items()
+    n_bytes = sum(tensor["bytes"] for name, tensor in tensors if "moments" in name)
+    return f"--keep-moments: the moments take {size_of(n_bytes)} of the file's {size_of(facts['bytes'])}"
+
+
+def note_roles(roles: Roles, rows: Described, speech: Speech) -> None:
+    """Show what was guessed, and what was left out."""
+    from maxdisc.cli.labelled import classes_among
+
+    if roles.guessed:
+        parts = [f"label: {roles.label} ({len(classes_among(rows))} classes)"]
+        flags = ["--label"] if "label" in roles.guessed else []
+        if roles.text is not None:
+            parts.append(f"text: {roles.text}")
+            flags += ["--text"] if "text" in roles.guessed else []
+        elif roles.features:
+            parts.append(f"features: {_some(roles.features)}")
+            flags += ["--features"] if "features" in roles.guessed else []
+        speech.note(", ".join(parts) + "; change with " + ", ".join(flags))
+    for reason in dict.fromkeys(reason for _, reason in roles.left_out):
+        names = [name for name, why in roles.left_out if why == reason]
+        why = (
+            reason
+            if len(names) == 1
+            else reason.replace("it holds", "they hold").replace("it numbers", "they number")
+        )
+        speech.note(f"left out: {_some(names)} ({why})")
+
+
+def _some(names: Any, shown: int = 5) -> str:
+    names = list(names)
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return ", ".join(names[:shown]) + more
