@@ -61,7 +61,7 @@ def _score(mean: Any, natural: Any, prior: Any, heaviest: Any) -> Any:
 
 @inlined
 def _rao(kind: Any, mean: Any, prior: Any, heaviest: Any, unit: Any) -> Any:
-    """Rao's score: the variance of the means over classes, taken about one of them, in a unit of the data's."""
+    """Rao's score: the variance of the means over classes, taken about one of them, in a unit of the data."""
     mean_0, mean_1, square = mean[heaviest], 0.0, 0.0
     for c in range(prior.size):
         apart = (mean[c] - mean_0) / unit
@@ -357,7 +357,7 @@ def _fill(
     To be called only where it is not there yet: a call with so many arrays costs as much as some cells.
 
     ``logs`` log(n_c + k) less that of the heaviest class, ``shares`` 1 / (n_c + k), and the prior means of
-    shares, logs and their products, and of what shares have beyond that of the heaviest class, and its square.
+    shares, logs and their products, and of the shares less that of the heaviest class, and their squares.
     """
     keys[slot] = k
     known[slot] = 1

@@ -407,7 +407,8 @@ class _Trial:
         pseudo = smoothing.pseudo_rows(pooled, pooled.sums, smoothing.level(pooled))
         scores = np.empty(self.models.n_features)
         baseline = np.empty((len(sizes), n_classes))
-        sums = (cells.ends, cells.classes, cells.sums)
+        divergence = tables.DIVERGENCES[self.models.divergence.__name__]
+        given = (divergence, cells.ends, cells.classes, cells.sums, cells.place)
         smoothed = (
             self._class_weights,
             self._prior,
@@ -415,16 +416,13 @@ class _Trial:
             np.ascontiguousarray(pseudo.mean[0]),
             family.interior(pseudo.pooled),
         )
-        divergence = tables.DIVERGENCES[self.models.divergence.__name__]
         if family.name == "poisson":
-            tables.poisson_tables(divergence, *sums, cells.place, *smoothed, natural, scores)
+            tables.poisson_tables(*given, *smoothed, natural, scores)
             bucket = _buckets(scores, sizes)
-            tables.poisson_totals(*sums, *smoothed, bucket, baseline)
+            tables.poisson_totals(*given[1:4], *smoothed, bucket, baseline)
         else:
             kind, log_partition = tables.KINDS[family.name], np.empty((len(scores), n_classes))
-            tables.tables_from_cells(
-                kind, divergence, *sums, cells.place, *smoothed, natural, log_partition, scores
-            )
+            tables.tables_from_cells(kind, *given, *smoothed, natural, log_partition, scores)
             bucket = _buckets(scores, sizes)
             tables.bucket_totals(log_partition, bucket, baseline)
         self.models._buckets[smoothing, id(self.group), self.number] = sizes, bucket
