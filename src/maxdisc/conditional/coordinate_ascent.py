@@ -166,20 +166,27 @@ def _descend(
 
 def as_rows(Z: Matrix, precision: type[np.floating[Any]] = np.float32, unit: float = 1.0) -> Matrix:
     """Return rows, divided by ``unit``, as the kernels take them: CSR, without duplicates, in any order."""
-    dense = not is_sparse(Z)
-    n_rows, n_columns = Z.shape
-    if not dense:
-        Z = sp.csr_array(Z)
+    if is_sparse(Z):
+        Z = _with_short_indices(sp.csr_array(Z))
         # Sorting takes as long as some sweeps.
         if not Z.has_canonical_format and _has_repeats(Z):
             Z = canonical(Z)
-    values = Z.ravel() if dense else Z.data
+        values, indices, indptr = Z.data, Z.indices, Z.indptr
+    else:
+        n_rows, n_columns = Z.shape
+        values, indptr = Z.ravel(), np.arange(n_rows + 1) * n_columns
+        indices = np.tile(np.arange(n_columns), n_rows)
     data = np.empty(values.shape, dtype=precision)
     np.multiply(values, 1.0 / unit, out=data, casting="unsafe")
-    if dense:
-        indices = np.tile(np.arange(n_columns, dtype=np.int32), n_rows)
-        return sp.csr_array((data, indices, np.arange(n_rows + 1) * n_columns), shape=Z.shape)
-    return sp.csr_array((data, Z.indices, Z.indptr), shape=Z.shape)
+    return _with_short_indices(sp.csr_array((data, indices, indptr), shape=Z.shape))
+
+
+def _with_short_indices(Z: Matrix) -> Matrix:
+    """Return sparse rows with indices of 32 bits, if these suffice: kernels are compiled for each kind."""
+    if Z.indices.dtype == np.int32 or max(Z.nnz, *Z.shape) > np.iinfo(np.int32).max:
+        return Z
+    parts = (Z.data, Z.indices.astype(np.int32), Z.indptr.astype(np.int32))
+    return sp.csr_array(parts, shape=Z.shape)
 
 
 def _has_repeats(Z: Matrix) -> bool:

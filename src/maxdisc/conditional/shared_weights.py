@@ -278,8 +278,9 @@ class _Problems:
         """First derivatives, shape (B, G + C)."""
         n, surplus = self.n_weights, at.probability.copy()
         if self.doubt.any():
-            lost = at.wrong == 0
-            rival = at.probability / np.where(lost, 1.0, at.wrong)[:, None]
+            lost, rival = at.wrong == 0, at.probability.copy()
+            rival[self._own] = 0.0
+            rival /= np.where(lost, 1.0, at.wrong)[:, None]
             if lost.any():
                 # Where the others' shares of nothing are lost, they are alike.
                 rival = np.where(lost[:, None], 1.0 / (surplus.shape[1] - 1), rival)
@@ -386,6 +387,7 @@ class _ManyClasses(_Problems):
             surplus, codes = at.probability[some].copy(), self.codes[some]
             own = (np.arange(len(codes)), codes)
             kept = surplus[own] + self.doubt - 1.0
+            surplus[own] = 0.0
             if self.doubt.any():
                 wrong = at.wrong[0, some, None]
                 # Where the others' shares of nothing are lost, they are alike.

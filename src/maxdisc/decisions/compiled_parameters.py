@@ -26,6 +26,15 @@ SLOT_BITS = 10
 
 
 @inlined
+def _largest(values: Any) -> Any:
+    """The place of the largest value, the first of several: numpy's takes longer to compile than to write."""
+    largest = 0
+    for i in range(1, values.size):
+        largest = i if values[i] > values[largest] else largest
+    return largest
+
+
+@inlined
 def _parameters(kind: Any, mean: Any, natural: Any, log_partition: Any) -> None:
     """From means to natural parameters and log normalisers, all of one length."""
     if kind == 0:
@@ -112,7 +121,7 @@ def scores_from_sums(
     mean, natural, unused = np.empty(width), np.empty(width), np.empty(width)
     mean_0, natural_0 = np.empty(width), np.empty(width)
     mean_1, natural_1 = np.empty(width), np.empty(width)
-    heaviest = np.argmax(prior)
+    heaviest = _largest(prior)
     for a in range(start, stop, width):
         n = min(width, stop - a)
         mean_1[:] = 0.0
@@ -124,7 +133,8 @@ def scores_from_sums(
                 j = a + i
                 mean[i] = max((sums[c, j] + number[j] * target[j]) / (class_weights[c] + number[j]), 1e-300)
             if turn == 0:
-                mean_0[:] = mean
+                for i in range(n):
+                    mean_0[i] = mean[i]
             if divergence == RAO:
                 for i in range(n):
                     apart = (mean[i] - mean_0[i]) / max(target[a + i], 1e-300)
@@ -133,7 +143,8 @@ def scores_from_sums(
                 continue
             _parameters(kind, mean, natural, unused)
             if turn == 0:
-                natural_0[:] = natural
+                for i in range(n):
+                    natural_0[i] = natural[i]
             for i in range(n):
                 weighted = prior[c] * (natural[i] - natural_0[i])
                 scores[a + i] += weighted * (mean[i] - mean_0[i])
@@ -312,7 +323,7 @@ def tables_from_cells(
     """
     n_classes = prior.size
     sums, mean, parameters = np.empty(n_classes), np.empty(n_classes), np.empty(n_classes)
-    heaviest = np.argmax(prior)
+    heaviest = _largest(prior)
     for j in range(scores.size):
         if not informative[j]:
             if place[j] >= 0:
@@ -331,7 +342,8 @@ def tables_from_cells(
         else:
             scores[j] = _score(mean, parameters, prior, heaviest)
         if place[j] >= 0:
-            natural[place[j], :] = parameters
+            for c in range(n_classes):
+                natural[place[j], c] = parameters[c]
 
 
 @inlined
@@ -361,7 +373,7 @@ def _fill(
     """
     keys[slot] = k
     known[slot] = 1
-    heaviest = class_weights[np.argmax(prior)] + k
+    heaviest = class_weights[_largest(prior)] + k
     first = np.log(heaviest)
     shares_1, logs_1, products, apart_1, apart_2 = 0.0, 0.0, 0.0, 0.0, 0.0
     for c in range(prior.size):
@@ -405,7 +417,7 @@ def poisson_tables(
     keys, known = np.zeros(1 << SLOT_BITS), np.zeros(1 << SLOT_BITS, dtype=np.uint8)
     logs, shares = np.empty((1 << SLOT_BITS, n_classes)), np.empty((1 << SLOT_BITS, n_classes))
     sums = np.empty((1 << SLOT_BITS, 6))
-    most, width, heaviest = number.max(), 64, np.argmax(prior)
+    most, width, heaviest = number[_largest(number)], 64, _largest(prior)
     more = np.empty(width * n_classes)
     for j in range(scores.size):
         if j % width == 0:
@@ -476,7 +488,7 @@ def poisson_totals(
     logs, shares = np.empty((1 << SLOT_BITS, n_classes)), np.empty((1 << SLOT_BITS, n_classes))
     sums = np.empty((1 << SLOT_BITS, 6))
     waiting = np.zeros((1 << SLOT_BITS, out.shape[0]))
-    most = number.max()
+    most = number[_largest(number)]
     out[:] = 0.0
     for j in range(bucket.size):
         b = bucket[j]
