@@ -38,6 +38,8 @@ TINY = 1e-290
 #: With more classes than this, a problem alone is solved a few rows at a time, by conjugate gradients: the
 #: matrix of second derivatives takes the square of the classes for each row, and memory is gone through once.
 MANY_CLASSES = 128
+#: Then what the next step promises may be this much, in nats for each row.
+MANY_CLASSES_TOLERANCE = 1e-8
 #: So many numbers of the features are worked on at a time; they should stay in the cache.
 NUMBERS_AT_A_TIME = 2**16
 #: Conjugate gradients stop at this share of the first error, or after so many steps.
@@ -113,7 +115,9 @@ def shared_weights_of_all(
     number of calls, whatever B is.
     """
     count = max(len(tensors), len(row_weights), 1 if sizes is None else len(sizes))
-    kind = _ManyClasses if count == 1 and sizes is None and tensors.shape[2] > MANY_CLASSES else _Problems
+    kind: type[_Problems] = _Problems
+    if count == 1 and sizes is None and tensors.shape[2] > MANY_CLASSES:
+        kind, tol = _ManyClasses, max(tol, MANY_CLASSES_TOLERANCE)
     problem = kind.of(
         tensors, codes, row_weights, bias_center, sizes, ridge, bias_ridge, np.atleast_1d(doubts)
     )

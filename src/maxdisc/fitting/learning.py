@@ -233,15 +233,18 @@ def refined(settings: Settings, learnt: FittedModel, models: Models, rows: Rows)
     # With all features: each fold selects its own.
     ranking, decision = learnt.model[0], cast(LinearDecision, learnt.model[1])
     if choice.size < n_features:
-        given = (cast(Family, learnt.family), cast(ClassMoments, learnt.moments), choice.smoothing)
-        decision = LinearDecision.of(*given, ranking.order, learnt.prior)
+        source = (cast(Family, learnt.family), cast(ClassMoments, learnt.moments), choice.smoothing)
+        decision = LinearDecision.of(*source, ranking.order, learnt.prior)
     found = None
     if settings.size(n_features) is None and n_features > FEW_FEATURES:
         sizes = refined_sizes(n_features)
         found = choose_size(models, rows, decision, choice.smoothing, sizes, settings.rule)
     if found is not None:
         size, path = found
-        fixed = calibrate(models, (choice.smoothing,), band_edges(size), shares, fixed=True)
+        edges = band_edges(size)
+        same = np.array_equal(edges, evidence.edges)
+        given = (models, (choice.smoothing,), edges, shares)
+        fixed = (choice, evidence) if same else calibrate(*given, fixed=True)
         if fixed is not None:
             evidence, choice = fixed[1], models.with_stability(Choice(choice.smoothing, size, path))
     evidence = refine(models, rows, decision, choice.smoothing, evidence, shares)
