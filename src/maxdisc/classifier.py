@@ -694,8 +694,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         -------
         Explanation
             ``total`` of shape (N, C) is ``predict_joint_log_proba(X)``, and exactly the sum of ``prior`` of
-            shape (C,) and ``contributions`` of shape (N, C, K), one for each of the selected features in
-            ``names``; ``classes`` are the labels. ``top(row, n=5)`` lists the features with the largest
+            shape (C,), ``contributions`` of shape (N, C, K), one for each of the selected features in
+            ``names``, and ``length`` of shape (N, C), which says what the number of selected features of the
+            row tells of the classes, where weights depend on it (else 0); ``classes`` are the labels. ``top(row, n=5)`` lists the features with the largest
             log-odds of the predicted class against the runner-up, as pairs of name and log-odds.
 
         Examples

@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxdisc import MaxDiscClassifier
+from maxdisc.calibration import refinement
+from maxdisc.calibration.evidence import calibrate
 from maxdisc.fitting import learning
 from maxdisc.selection.fold_models import SelectionPath, fewest_features, refined_sizes
 from tests.conftest import examples
@@ -122,3 +124,35 @@ def test_sizes_go_from_ten_to_all(n_features):
     assert sizes[-1] == n_features
     assert (np.diff(sizes) > 0).all()
     assert len(sizes) >= 30
+
+
+def test_folds_that_hold_out_many_rows_are_enough_one_by_one(monkeypatch):
+    # Weights are learnt on two folds, however many rows a fold holds out. Copies of words, of some more than
+    # of others, are what generative evidence counts too often.
+    rng = np.random.default_rng(0)
+    y = np.arange(900) % 2
+    said = rng.random((900, 40)) < np.where(y[:, None] == 1, 0.5, 0.5 + rng.uniform(-0.15, 0.15, 40))
+    X = sp.csr_array(np.repeat(said, rng.integers(1, 12, 40), axis=1).astype(float))
+    settings = {"evidence": "refined", "n_features": "all", "smoothing": 1.0}
+    full = MaxDiscClassifier(**settings).fit(X, y)
+    monkeypatch.setattr(refinement, "ENOUGH_TO_MIX", 10)
+    model = MaxDiscClassifier(**settings).fit(X, y)
+    assert full.evidence_.correction is not None
+    assert model.evidence_.correction is not None
+    assert model.evidence_.n_rows < full.evidence_.n_rows
+
+
+def test_many_classes_compare_fewer_sizes(monkeypatch):
+    X, y = counts()
+    monkeypatch.setattr(refinement, "MOST_NUMBERS", 1)
+    path = MaxDiscClassifier(evidence="refined").fit(X, y).path_
+    assert 15 <= len(path.sizes) <= 16
+    assert path.sizes[-1] == 2000
+
+
+def test_evidence_of_all_features_is_learnt_once(monkeypatch):
+    X, y = counts(informative=2000)
+    calls = []
+    monkeypatch.setattr(learning, "calibrate", lambda *a, **k: calls.append(a) or calibrate(*a, **k))
+    model = MaxDiscClassifier(evidence="refined", rule="best").fit(X, y)
+    assert len(calls) == (1 if model.n_selected_ == 2000 else 2)

@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from maxdisc.conditional import shared_weights as module
 from maxdisc.conditional.model import ClassFeatures, Examples, Prior, fit, log_posterior
 from maxdisc.conditional.shared_weights import doubt, shared_weights, shared_weights_of_all
+from maxdisc.testing import batches_of
 
 RIDGE, BIAS_RIDGE = 1.0, 0.1
 
@@ -265,3 +267,39 @@ def test_problems_solved_together_are_those_solved_alone(n_classes, n_bands, cou
         assert found.loss == pytest.approx(alone.loss, rel=1e-9, abs=1e-12)
         np.testing.assert_allclose(found.weights, alone.weights, rtol=1e-5, atol=1e-7)
         np.testing.assert_allclose(found.bias, alone.bias, rtol=1e-5, atol=1e-6)
+
+
+@given(
+    st.integers(2, 6),
+    st.integers(1, 5),
+    st.sampled_from([0.05, 1.0, 8.0]),
+    st.integers(0, 10**6),
+    st.booleans(),
+    st.sampled_from([0.0, 0.01, 0.3]),
+    st.sampled_from([1, 7, 10**6]),
+)
+def test_many_classes_have_the_same_optimum(n_classes, n_bands, scale, seed, weighty, doubted, batch):
+    tensor, codes = evidence(90, n_classes, n_bands, scale, seed)
+    rng = np.random.default_rng(seed + 1)
+    weight = rng.choice([0.0, 0.3, 2.0], size=90) + 1e-3 if weighty else np.ones(90)
+    given = (tensor, codes, weight, rng.normal(size=n_classes))
+    few = shared_weights(*given, tol=1e-8, doubt=doubted)
+    with pytest.MonkeyPatch.context() as patch, batches_of(batch):
+        patch.setattr(module, "MANY_CLASSES", 1)
+        many = shared_weights(*given, doubt=doubted)
+    assert many.converged
+    np.testing.assert_allclose(many.loss, few.loss, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(many.weights, few.weights, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(many.bias, few.bias, rtol=1e-2, atol=1e-2)
+
+
+def test_three_hundred_classes():
+    tensor, codes = evidence(900, 300, 3, 1.0)
+    given = (tensor, codes, np.ones(900), np.full(300, -np.log(300)))
+    found = shared_weights(*given, doubt=doubt(900))
+    assert found.converged
+    value, slope = objective(*given, doubt(900))(np.r_[found.weights, found.bias])
+    free = np.r_[found.weights > 0, np.ones(300, dtype=bool)]
+    assert np.abs(slope[free]).max() < 1e-2
+    start = np.r_[np.ones(3), given[3]]
+    assert value < objective(*given, doubt(900))(start)[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import subprocess
@@ -75,3 +76,37 @@ def test_few_earlier_versions_are_kept(package, tmp_path):
 def test_the_folder_says_which_numba_and_which_sources():
     folder = compiling.cache_folder()
     assert folder is None or folder.name.startswith(f"maxdisc-{numba.__version__}-")
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("stream", [Terminal, io.StringIO])
+def test_a_terminal_is_told_once_that_code_is_compiled(monkeypatch, stream):
+    said = stream()
+    monkeypatch.setattr(sys, "stderr", said)
+    monkeypatch.setattr(compiling._announcement, "is_due", True)
+    numba.njit(lambda x: x - 1)(1)
+    assert said.getvalue() == ""  # somebody else's
+    for step in (1, 2):
+        assert compiling.kernel(lambda x, step=step: x + step)(1) == 1 + step
+    assert said.getvalue().count("\n") == (1 if stream is Terminal else 0)
+
+
+def test_machine_code_from_the_cache_is_not_announced(package):
+    """The second process finds what the first has compiled."""
+    terminal = "import sys; sys.stderr.isatty = lambda: True\n"
+    outputs = []
+    for _ in range(2):
+        (package / "numerics" / "compiled_inner.py").write_text(INNER.format(step=1))
+        environment = {**os.environ, "PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+        run = [sys.executable, "-c", terminal + CALL]
+        outputs.append(
+            subprocess.run(run, capture_output=True, text=True, timeout=300, env=environment).stderr
+        )
+    assert "compiling" in outputs[0]
+    assert outputs[1] == ""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from maxdisc import MaxDiscClassifier, Smoothing
 from maxdisc.decisions.linear import ranked_decision
 from maxdisc.decisions.sweep import Bucketed, sweep_tasks
-from maxdisc.divergences import js_gm
+from maxdisc.divergences import js_gm, kl, rao
 from maxdisc.divergences.class_divergences import FeatureRanking
 from maxdisc.families import FAMILIES, Poisson
 from maxdisc.numerics import compiled_elementary as elementary
@@ -26,6 +26,7 @@ from maxdisc.testing import batches_of, taking
 from tests.conftest import examples
 
 NAMES = ["poisson", "exponential", "geometric", "bernoulli"]
+DIVERGENCES = st.sampled_from([js_gm, rao])
 SMOOTHINGS = st.builds(Smoothing, st.sampled_from([0.0, 0.03, 1.0, 50.0]), st.sampled_from(["own", "flat"]))
 
 
@@ -53,9 +54,11 @@ def problems(draw):
     return FAMILIES[name], ArrayRows(X, codes, n_classes, weights), prior, plans
 
 
-@given(problems(), SMOOTHINGS, st.sampled_from([None, range(1), range(3), range(1, 5), range(2, 4)]))
+@given(
+    problems(), DIVERGENCES, SMOOTHINGS, st.sampled_from([None, range(1), range(3), range(1, 5), range(2, 4)])
+)
 @examples(150)
-def test_paths_are_those_of_the_general_way(problem, smoothing, chosen):
+def test_paths_are_those_of_the_general_way(problem, divergence, smoothing, chosen):
     family, rows, prior, plans = problem
     # In general position: where scores tie, of features or of classes, rounding decides. Cells that are only
     # 0 or 1 tie all the time, so for those it is the loss of all features together that is compared; classes
@@ -66,8 +69,8 @@ def test_paths_are_those_of_the_general_way(problem, smoothing, chosen):
     if family.name == "exponential" and smoothing.amount == 0:
         smoothing = Smoothing(0.01, smoothing.target)  # without any, its parameters are infinite
     sizes = size_grid(rows.X.shape[1], n_small=4, ratio=1.7)[-1 if binary else 0 :]
-    compiled = SparseFoldModels(rows, family, prior, plans)
-    general = FoldModels.of(rows, family, js_gm, prior, plans)
+    compiled = SparseFoldModels(rows, family, prior, plans, divergence)
+    general = FoldModels.of(rows, family, divergence, prior, plans)
     try:
         expected = general.path(sizes, smoothing, chosen)
     except ValueError as error:
@@ -127,16 +130,18 @@ def test_columns_are_those_of_scipy(n_rows, n_features, threads, index):
         np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
 
 
-@given(problems(), SMOOTHINGS)
+@given(problems(), DIVERGENCES, SMOOTHINGS)
 @examples(100)
-def test_the_compiled_decision_is_the_general_one(problem, smoothing):
+def test_the_compiled_decision_is_the_general_one(problem, divergence, smoothing):
     family, rows, prior, _ = problem
     moments = rows.moments(family)[0]
     with taking("plain"):
-        ranking, model = ranked_decision(family, moments, smoothing, js_gm, prior)
+        ranking, model = ranked_decision(family, moments, smoothing, divergence, prior)
     with taking("compiled"):
-        ranking_2, model_2 = ranked_decision(family, moments, smoothing, js_gm, prior)
-    np.testing.assert_allclose(ranking_2.scores, ranking.scores, rtol=1e-9, atol=1e-17)
+        ranking_2, model_2 = ranked_decision(family, moments, smoothing, divergence, prior)
+    # The general way takes the derivative of rao by differences.
+    rtol = 1e-9 if divergence is js_gm else 1e-6
+    np.testing.assert_allclose(ranking_2.scores, ranking.scores, rtol=rtol, atol=1e-17)
     back, back_2 = np.argsort(model.columns), np.argsort(model_2.columns)
     np.testing.assert_allclose(model_2.weights[..., back_2], model.weights[..., back], rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(
@@ -145,15 +150,16 @@ def test_the_compiled_decision_is_the_general_one(problem, smoothing):
     assert model_2.weights.flags.c_contiguous
 
 
+@pytest.mark.parametrize("divergence", [js_gm, rao])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_large_problem_takes_the_compiled_way_and_chooses_the_same(name):
+def test_a_large_problem_takes_the_compiled_way_and_chooses_the_same(name, divergence):
     X, codes = sparse_data(name, 400, 5, 300, seed=1)
     with taking("plain"):
-        assert not suits(ArrayRows(X, codes, 5), FAMILIES[name], js_gm)
-        general = MaxDiscClassifier(name, evidence="calibrated").fit(X, codes)
+        assert not suits(ArrayRows(X, codes, 5), FAMILIES[name], divergence)
+        general = MaxDiscClassifier(name, evidence="calibrated", divergence=divergence).fit(X, codes)
     with taking("compiled"):
-        assert suits(ArrayRows(X, codes, 5), FAMILIES[name], js_gm)
-        compiled = MaxDiscClassifier(name, evidence="calibrated").fit(X, codes)
+        assert suits(ArrayRows(X, codes, 5), FAMILIES[name], divergence)
+        compiled = MaxDiscClassifier(name, evidence="calibrated", divergence=divergence).fit(X, codes)
     assert compiled.smoothing_ == general.smoothing_
     assert compiled.n_selected_ == general.n_selected_
     np.testing.assert_array_equal(compiled.path_.accuracy, general.path_.accuracy)
@@ -165,6 +171,8 @@ def test_what_does_not_suit():
     poisson = FAMILIES["poisson"]
     large = ArrayRows(sp.csr_array((20, 400_000)), codes, 3)
     assert suits(large, poisson, js_gm)
+    assert suits(large, poisson, rao)
+    assert not suits(large, poisson, kl)
     assert not suits(ArrayRows(X, codes, 3), poisson, js_gm)
     assert not suits(large, FAMILIES["gaussian"], js_gm)
     assert not suits(large, poisson, lambda d: js_gm(d))
@@ -235,11 +243,13 @@ def test_threads_change_nothing(monkeypatch):
 @pytest.mark.parametrize(
     ("value", "weight"), [(1e-300, 1e-30), (5e-324, 1e-12), (1e-300, 1.0), (1e200, 1e12)]
 )
+@pytest.mark.parametrize("divergence", ["js_gm", "rao"])
 @pytest.mark.parametrize("name", ["poisson", "exponential", "geometric"])
-def test_products_that_vanish_or_nearly_overflow(name, value, weight):
+def test_products_that_vanish_or_nearly_overflow(name, divergence, value, weight):
     X, codes = sp.csr_array(np.full((2000, 2), value)), np.arange(2000) % 2
     with taking("compiled"):
-        model = MaxDiscClassifier(name).fit(X, codes, sample_weight=np.full(2000, weight))
+        model = MaxDiscClassifier(name, divergence=divergence)
+        model.fit(X, codes, sample_weight=np.full(2000, weight))
         assert np.isfinite(model.predict_proba(X[:1])).all()
 
 

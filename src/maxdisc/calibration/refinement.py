@@ -41,6 +41,9 @@ ENOUGH_SCORES = 2**18
 LARGEST_GAP = 0.03
 #: Numbers of features are compared with this ridge, ...
 PATH_RIDGE = 0.1
+#: ... by at most this many numbers, of rows, classes and sizes, but no fewer rows than that, ...
+MOST_NUMBERS = 2**24
+FEWEST_ROWS = 500
 #: ... and each fit moves this many sweeps on from that with more features: it is compared, not kept.
 PATH_SWEEPS = 1
 
@@ -130,14 +133,14 @@ class _Refinement:
         held = (self.weights > 0) & (self.fold != LEFT_OUT)
         return np.bincount(self.rows.labels[held], minlength=self.n_classes) >= 2
 
-    def folds_of(self, n_rows: int) -> range:
+    def folds_of(self, n_rows: int, least: int = 1) -> range:
         """The first folds that hold out this many rows together, or all."""
         held = np.cumsum([(self.fold == f).sum() for f in range(self.models.plans[0].count)])
-        return range(min(int(np.searchsorted(held, n_rows)) + 1, len(held)))
+        return range(min(max(int(np.searchsorted(held, n_rows)) + 1, least), len(held)))
 
     def held(self, edges: Integers, chosen: range) -> dict[int, HeldOut]:
         """Generative evidence of held-out rows, without rows and classes of which nothing can be learnt."""
-        most = max(ENOUGH_SCORES // self.n_classes, 500)
+        most = max(ENOUGH_SCORES // self.n_classes, FEWEST_ROWS)
         (found,) = self.models.held_out(edges, (self.smoothing,), most, chosen)
         kept = {f: h.select(self.telling[h.codes] & (h.weights > 0)) for f, h in found.items()}
         return {f: h for f, h in kept.items() if len(h)}
@@ -176,7 +179,10 @@ class _Refinement:
     # ------------------------------------------------------------------ the number of features
 
     def choose_size(self, sizes: Integers, rule: Rule) -> SizeChoice | None:
-        held = self.held(sizes, self.folds_of(ENOUGH_TO_COMPARE))
+        if ENOUGH_TO_COMPARE * self.n_classes * len(sizes) > MOST_NUMBERS:
+            sizes = sizes[::-2][::-1]
+        affordable = max(MOST_NUMBERS // (self.n_classes * len(sizes)), FEWEST_ROWS)
+        held = self.held(sizes, self.folds_of(min(ENOUGH_TO_COMPARE, affordable)))
         if not held or not len(self.plane.columns):
             return None
         conditional = [self.scores_by_size(f, part, sizes) for f, part in held.items()]
@@ -186,7 +192,8 @@ class _Refinement:
         losses, right, start = np.empty((len(sizes), len(sample))), np.empty((len(sizes), len(sample))), None
         for place in range(len(sizes)):
             ends = band_places(sizes, place)
-            bands = np.diff(evidence[:, :, ends], axis=2, prepend=0.0)
+            bands = evidence[:, :, ends]
+            bands[:, :, 1:] -= evidence[:, :, ends[:-1]]
             scores = np.concatenate([part[place] for part in conditional])[:, :, None]
             tensor = np.concatenate([bounded(bands), bounded(scores)], axis=2)
             same = start is not None and len(start.weights) == tensor.shape[2]
@@ -248,7 +255,8 @@ class _Refinement:
 
     def solve(self, evidence: Evidence, prior: Floats) -> Evidence:
         """Weigh bands and conditional model together; ``prior`` are the shares of the classes."""
-        held = self.held(evidence.edges, self.folds_of(ENOUGH_TO_MIX))
+        # Of two folds at least: weights are judged by rows that another fold's have not seen.
+        held = self.held(evidence.edges, self.folds_of(ENOUGH_TO_MIX, least=2))
         if len(held) < 2 or not len(self.plane.columns):
             return evidence
         size = int(evidence.edges[-1])

@@ -25,7 +25,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from maxdisc.conditional.model import log_posterior
-from maxdisc.numerics.matrices import Floats, Integers, Matrix, canonical, is_sparse
+from maxdisc.numerics.matrices import Floats, Integers, Matrix, blocks, canonical, is_sparse
 from maxdisc.numerics.switches import is_compiled
 
 #: Most sweeps.
@@ -43,6 +43,8 @@ BIAS_STEPS = 30
 ROUNDING = 1e-13
 #: With more classes than this, their curvature is taken class by class.
 MANY_CLASSES = 256
+#: So many probabilities are worked on at a time, in double precision.
+NUMBERS_AT_A_TIME = 2**17
 #: Rows that a class without rows is taken to have, so that its bias is finite.
 FEW_ROWS = 0.5
 #: The range of ridges that single precision can work with, in units of the heaviest row and largest value.
@@ -164,20 +166,27 @@ def _descend(
 
 def as_rows(Z: Matrix, precision: type[np.floating[Any]] = np.float32, unit: float = 1.0) -> Matrix:
     """Return rows, divided by ``unit``, as the kernels take them: CSR, without duplicates, in any order."""
-    dense = not is_sparse(Z)
-    n_rows, n_columns = Z.shape
-    if not dense:
-        Z = sp.csr_array(Z)
+    if is_sparse(Z):
+        Z = _with_short_indices(sp.csr_array(Z))
         # Sorting takes as long as some sweeps.
         if not Z.has_canonical_format and _has_repeats(Z):
             Z = canonical(Z)
-    values = Z.ravel() if dense else Z.data
+        values, indices, indptr = Z.data, Z.indices, Z.indptr
+    else:
+        n_rows, n_columns = Z.shape
+        values, indptr = Z.ravel(), np.arange(n_rows + 1) * n_columns
+        indices = np.tile(np.arange(n_columns), n_rows)
     data = np.empty(values.shape, dtype=precision)
     np.multiply(values, 1.0 / unit, out=data, casting="unsafe")
-    if dense:
-        indices = np.tile(np.arange(n_columns, dtype=np.int32), n_rows)
-        return sp.csr_array((data, indices, np.arange(n_rows + 1) * n_columns), shape=Z.shape)
-    return sp.csr_array((data, Z.indices, Z.indptr), shape=Z.shape)
+    return _with_short_indices(sp.csr_array((data, indices, indptr), shape=Z.shape))
+
+
+def _with_short_indices(Z: Matrix) -> Matrix:
+    """Return sparse rows with indices of 32 bits, if these suffice: kernels are compiled for each kind."""
+    if Z.indices.dtype == np.int32 or max(Z.nnz, *Z.shape) > np.iinfo(np.int32).max:
+        return Z
+    parts = (Z.data, Z.indices.astype(np.int32), Z.indptr.astype(np.int32))
+    return sp.csr_array(parts, shape=Z.shape)
 
 
 def _has_repeats(Z: Matrix) -> bool:
@@ -276,7 +285,7 @@ class _Ascent:
         if offset is None:
             offset = np.zeros((1, n_classes))
         if start is None:
-            duals = np.zeros((len(codes), n_classes))
+            duals = np.zeros((len(codes), n_classes), dtype=rows.dtype)
             duals[np.arange(len(codes)), codes] = 1.0
             mass = np.bincount(codes, row_weight, n_classes)
             bias = np.log((mass + FEW_ROWS) / (mass + FEW_ROWS).sum()) - offset.mean(axis=0)
@@ -332,7 +341,7 @@ class _Ascent:
                 self.duals,
                 kind(wait),
             )
-            bend = self.sweep_weight @ (self.duals * (1 - self.duals))
+            bend = sum(self.sweep_weight[some] @ (d * (1 - d)) for some, d in self._some_of(self.duals))
             move = residual / np.maximum(bend, 1e-3) * (n_classes - 1) / n_classes
             bias += np.where(self.present, np.clip(move, -2.0, 2.0), 0.0).astype(kind)
             n_sweeps += 1
@@ -345,50 +354,71 @@ class _Ascent:
         weights += raw
         return n_sweeps, weights, bias - self.center @ weights
 
+    def _some_of(self, numbers: _Duals) -> Iterator[tuple[slice, _Duals]]:
+        """Yield ranges of rows, and theirs of numbers (n, C)."""
+        for some in blocks(len(numbers), numbers.shape[1], NUMBERS_AT_A_TIME):
+            yield some, numbers[some]
+
     def _columns(self, probability: _Duals, add_to: Floats | None = None) -> tuple[Floats, Floats]:
         """Sums over the columns (K, C) and classes (C,) of what the classes have beyond probabilities."""
         from maxdisc.conditional.compiled_ascent import sum_columns
 
-        surplus = -probability.astype(np.float64)
-        surplus[np.arange(len(self.codes)), self.codes] += 1.0
-        surplus *= self.row_weight[:, None]
-        out = np.zeros((self.rows.shape[1], surplus.shape[1])) if add_to is None else add_to
-        if surplus.any():
-            sum_columns(self.rows.indptr, self.rows.indices, self.rows.data, surplus, out)
-        return out, surplus.sum(axis=0)
+        rows, n_classes = self.rows, probability.shape[1]
+        out = np.zeros((rows.shape[1], n_classes)) if add_to is None else add_to
+        total = np.zeros(n_classes)
+        for some, theirs in self._some_of(probability):
+            surplus = -theirs.astype(np.float64)
+            surplus[np.arange(len(surplus)), self.codes[some]] += 1.0
+            surplus *= self.row_weight[some, None]
+            total += surplus.sum(axis=0)
+            if surplus.any():
+                sum_columns(rows.indptr[some.start : some.stop + 1], rows.indices, rows.data, surplus, out)
+        return out, total
 
     def _judge(self, weights: Floats, bias: Floats, ridge: float, n_sweeps: int, tol: float) -> RidgeFit:
         """Find the best biases for these weights, and the gap."""
-        scores = self.offset + score_sparse(self.rows, weights)
-        log_p, bias = self._match_classes(scores, bias, max(BIAS_TOLERANCE * tol, ROUNDING))
-        seen = log_p[np.arange(len(self.codes)), self.codes]
+        # The one table of that size and precision: it holds scores, and then probabilities.
+        table = score_sparse(self.rows, weights)
+        table += self.offset
+        seen = np.empty(len(table))
+        for some, scores in self._some_of(table):
+            log_p = log_posterior(scores + bias)
+            seen[some] = log_p[np.arange(len(log_p)), self.codes[some]]
+            np.exp(log_p, out=scores)
+        bias = self._match_classes(table, seen, bias, max(BIAS_TOLERANCE * tol, ROUNDING))
         objective = 0.5 * ridge * float(np.vdot(weights, weights)) - float(self.row_weight @ seen)
-        slope, residual = self._columns(np.exp(log_p), -ridge * weights)
+        slope, residual = self._columns(table, -ridge * weights)
         # Of centred rows: the squares of the slope less the outer product of the mean row and the residual.
         squares = np.vdot(slope, slope) - 2 * (self.center @ slope) @ residual
         squares += self.center_square * float(residual @ residual)
         gap = max(float(squares), 0.0) / (2 * ridge)
         return RidgeFit(weights, bias, ridge, objective, gap, n_sweeps, gap <= tol * objective, self.duals)
 
-    def _match_classes(self, scores: Floats, bias: Floats, tol: float) -> tuple[Floats, Floats]:
-        """Log probabilities whose sums over rows are those of the classes, and the biases that give them."""
-        log_p = log_posterior(scores + bias)
+    def _match_classes(self, probability: Floats, seen: Floats, bias: Floats, tol: float) -> Floats:
+        """Change biases until sums of probabilities are those of the classes; these are changed in place.
+
+        ``seen`` are the log probabilities of the rows' own classes, changed as well.
+        """
         for _ in range(BIAS_STEPS):
-            probability = np.exp(log_p)
             residual = np.where(self.present, self.mass - self.row_weight @ probability, 0.0)
             if np.abs(residual).sum() <= tol * self.mass.sum():
                 break
-            bias = bias + self._bias_step(probability, residual)
-            log_p = log_posterior(scores + bias)
-        return log_p, bias
+            step = self._bias_step(probability, residual)
+            bias, factor = bias + step, np.exp(step)
+            for some, theirs in self._some_of(probability):
+                theirs *= factor
+                total = theirs.sum(axis=1, keepdims=True)
+                theirs /= total
+                seen[some] += step[self.codes[some]] - np.log(total[:, 0])
+        return bias
 
     def _bias_step(self, probability: Floats, residual: Floats) -> Floats:
         """Newton's step for the biases, of bounded length."""
-        mass = probability * self.row_weight[:, None]
+        weight, mass = self.row_weight[:, None], self.row_weight @ probability
         if len(residual) > MANY_CLASSES:
-            bend = np.maximum((mass * (1 - probability)).sum(axis=0), 1e-12)
-            return np.asarray(np.clip(residual / bend, -1.0, 1.0))
-        bend = np.diag(mass.sum(axis=0)) - probability.T @ mass
+            squares = sum(self.row_weight[some] @ p**2 for some, p in self._some_of(probability))
+            return np.asarray(np.clip(residual / np.maximum(mass - squares, 1e-12), -1.0, 1.0))
+        bend = np.diag(mass) - sum(p.T @ (p * weight[some]) for some, p in self._some_of(probability))
         # All biases together may move freely.
         bend += np.full_like(bend, np.trace(bend) / len(bend) ** 2) + 1e-12 * np.eye(len(bend))
         return np.asarray(np.clip(np.linalg.solve(bend, residual), -2.0, 2.0)) * self.present

@@ -7,6 +7,7 @@ for.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeVar
@@ -14,7 +15,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from maxdisc.conditional.model import log_posterior
-from maxdisc.numerics.matrices import Booleans, Floats, Integers
+from maxdisc.numerics.matrices import Booleans, Floats, Integers, blocks
 
 #: A number, or numbers of several problems.
 Amount = TypeVar("Amount", float, Floats)
@@ -34,6 +35,16 @@ ROUNDING = 1e-12
 MOST_PRECISION = 1e12
 #: Sums of probabilities below this are taken in logs.
 TINY = 1e-290
+#: With more classes than this, a problem alone is solved a few rows at a time, by conjugate gradients: the
+#: matrix of second derivatives takes the square of the classes for each row, and memory is gone through once.
+MANY_CLASSES = 128
+#: Then what the next step promises may be this much, in nats for each row.
+MANY_CLASSES_TOLERANCE = 1e-8
+#: So many numbers of the features are worked on at a time; they should stay in the cache.
+NUMBERS_AT_A_TIME = 2**16
+#: Conjugate gradients stop at this share of the first error, or after so many steps.
+ENOUGH_ERROR = 1e-3
+MOST_CONJUGATE_STEPS = 50
 
 
 def doubt(n_rows: Amount) -> Amount:
@@ -103,7 +114,11 @@ def shared_weights_of_all(
     the first ``sizes[b]`` features, or all. They are solved side by side: small problems cost mostly the
     number of calls, whatever B is.
     """
-    problem = _Problems.of(
+    count = max(len(tensors), len(row_weights), 1 if sizes is None else len(sizes))
+    kind: type[_Problems] = _Problems
+    if count == 1 and sizes is None and tensors.shape[2] > MANY_CLASSES:
+        kind, tol = _ManyClasses, max(tol, MANY_CLASSES_TOLERANCE)
+    problem = kind.of(
         tensors, codes, row_weights, bias_center, sizes, ridge, bias_ridge, np.atleast_1d(doubts)
     )
     at, center = problem.at(problem.start(start)), problem.at(problem.center)
@@ -142,9 +157,8 @@ class _At(NamedTuple):
     #: The objectives, and the mean log-losses without the ridge, shape (B,).
     value: Floats
     loss: Floats
-    #: Probabilities of all classes, (B, C, n); the same, 0 for each row's own class, and their sums (B, n).
+    #: Probabilities of all classes, (B, C, n), and their sums over those that the rows do not have, (B, n).
     probability: Floats
-    others: Floats
     wrong: Floats
 
 
@@ -177,25 +191,30 @@ class _Problems:
         bias_ridge: float,
         doubts: Floats,
     ) -> _Problems:
-        n_weights = tensors.shape[3]
+        n_classes, n_weights = tensors.shape[2:]
         count = max(len(tensors), len(row_weights), 1 if sizes is None else len(sizes))
         total = row_weights.sum(axis=1, keepdims=True)
         share = np.broadcast_to(row_weights / total, (count, len(codes)))
-        planes = np.array(tensors.transpose(0, 3, 2, 1), order="C")
-        # What all classes share changes no probability, but costs digits.
-        planes -= planes.mean(axis=2, keepdims=True)
-        squares = np.einsum("bgcn,bgcn->bgn", planes, planes) / planes.shape[2]
+        planes, squares = cls.arranged(tensors)
         spread = np.sqrt((squares @ share[:, :, None])[:, :, 0])
         unit = 1.0 / np.where(spread > ROUNDING, spread, 1.0)
         # A row of weight 2 is two rows, as in smoothing.
         rows = np.maximum(total, np.finfo(np.float64).tiny)
-        biases = np.full((count, planes.shape[2]), bias_ridge)
+        biases = np.full((count, n_classes), bias_ridge)
         precision = np.minimum(np.concatenate([ridge * unit**2, biases], axis=1) / rows, MOST_PRECISION)
         center = np.concatenate([1.0 / unit, np.broadcast_to(bias_center, biases.shape)], axis=1)
         if sizes is not None:
             absent = np.arange(n_weights) >= sizes[:, None]
             unit[absent], center[:, :n_weights][absent] = 0.0, 0.0
         return cls(planes, codes, share, unit, precision, center, np.broadcast_to(doubts, count))
+
+    @staticmethod
+    def arranged(tensors: Floats) -> tuple[Floats, Floats]:
+        """The planes, and mean squares (B, G, n) over classes of what these do not share."""
+        planes = np.array(tensors.transpose(0, 3, 2, 1), order="C")
+        # What all classes share changes no probability, but costs digits.
+        planes -= planes.mean(axis=2, keepdims=True)
+        return planes, np.einsum("bgcn,bgcn->bgn", planes, planes) / planes.shape[2]
 
     def start(self, before: SharedWeights | None) -> Floats:
         n = self.n_weights
@@ -244,36 +263,28 @@ class _Problems:
         log_p = scores
         log_p -= np.log(probability.sum(axis=1, keepdims=True))
         np.exp(log_p, out=probability)
-        others = probability.copy()
-        others[self._own] = 0.0
-        wrong = others.sum(axis=1)
+        own = probability[self._own]
+        probability[self._own] = 0.0
+        wrong = probability.sum(axis=1)
+        probability[self._own] = own
         seen = log_p[self._own]
         if self.doubt.any():
             doubt = self.doubt[:, None]
-            seen = (1 - doubt) * seen + doubt * self._log_wrong(log_p, wrong)
+            seen = (1 - doubt) * seen + doubt * _log_wrong(log_p, wrong, self.codes)
+        return self._evaluated(point, seen, probability, wrong)
+
+    def _evaluated(self, point: Floats, seen: Floats, probability: Floats, wrong: Floats) -> _At:
         loss = -(self.share * seen).sum(axis=1)
         penalty = 0.5 * (self.precision * (point - self.center) ** 2).sum(axis=1)
-        return _At(point, loss + penalty, loss, probability, others, wrong)
-
-    def _log_wrong(self, log_p: Floats, wrong: Floats) -> Floats:
-        """The log probability that a row has another class than its own, shape (B, n)."""
-        # Of a sum of numbers next to the smallest ones few digits are left: those rows stay in logs.
-        tiny = wrong < TINY
-        if not tiny.any():
-            return np.log(wrong)
-        out = np.log(np.maximum(wrong, TINY))
-        problems, rows = np.nonzero(tiny)
-        logs = log_p[problems, :, rows]
-        logs[np.arange(len(rows)), self.codes[rows]] = -np.inf
-        out[tiny] = np.logaddexp.reduce(logs, axis=1)
-        return out
+        return _At(point, loss + penalty, loss, probability, wrong)
 
     def slope(self, at: _At) -> Floats:
         """First derivatives, shape (B, G + C)."""
         n, surplus = self.n_weights, at.probability.copy()
         if self.doubt.any():
-            lost = at.wrong == 0
-            rival = at.others / np.where(lost, 1.0, at.wrong)[:, None]
+            lost, rival = at.wrong == 0, at.probability.copy()
+            rival[self._own] = 0.0
+            rival /= np.where(lost, 1.0, at.wrong)[:, None]
             if lost.any():
                 # Where the others' shares of nothing are lost, they are alike.
                 rival = np.where(lost[:, None], 1.0 / (surplus.shape[1] - 1), rival)
@@ -319,3 +330,139 @@ class _Problems:
             slope = slope.copy()
             slope[problems, weights] = 0.0
         return np.asarray(-np.linalg.solve(curvature, slope[:, :, None])[:, :, 0], dtype=np.float64)
+
+
+def _log_wrong(log_p: Floats, wrong: Floats, codes: Integers) -> Floats:
+    """The log probability that a row has another class than its own, shape (B, n)."""
+    # Of a sum of numbers next to the smallest ones few digits are left: those rows stay in logs.
+    tiny = wrong < TINY
+    if not tiny.any():
+        return np.log(wrong)
+    out = np.log(np.maximum(wrong, TINY))
+    problems, rows = np.nonzero(tiny)
+    logs = log_p[problems, :, rows]
+    logs[np.arange(len(rows)), codes[rows]] = -np.inf
+    out[tiny] = np.logaddexp.reduce(logs, axis=1)
+    return out
+
+
+class _ManyClasses(_Problems):
+    """One problem of many classes: ``planes`` (n, G, C), a few rows at a time while they are in the cache.
+
+    Newton's steps are found by conjugate gradients, for which second derivatives by the biases are two
+    products with the probabilities.
+    """
+
+    @staticmethod
+    def arranged(tensors: Floats) -> tuple[Floats, Floats]:
+        n_rows, n_classes, n_weights = tensors.shape[1:]
+        planes, squares = np.empty((n_rows, n_weights, n_classes)), np.empty((n_rows, n_weights))
+        for some in _rows_at_a_time(planes):
+            planes[some] = tensors[0, some].transpose(0, 2, 1)
+            planes[some] -= planes[some].mean(axis=2, keepdims=True)
+            squares[some] = np.einsum("ngc,ngc->ng", planes[some], planes[some]) / n_classes
+        return planes, squares.T[None]
+
+    def at(self, point: Floats) -> _At:
+        weights, bias = point[0, : self.n_weights] * self.unit[0], point[0, self.n_weights :]
+        probability = np.empty((len(self.codes), len(bias)))
+        seen, wrong = np.empty((2, 1, len(self.codes)))
+        for some in _rows_at_a_time(self.planes):
+            p, codes = probability[some], self.codes[some]
+            own = (np.arange(len(codes)), codes)
+            log_p = weights @ self.planes[some] + bias
+            log_p -= log_p.max(axis=1, keepdims=True)
+            np.exp(log_p, out=p)
+            log_p -= np.log(p.sum(axis=1, keepdims=True))
+            np.exp(log_p, out=p)
+            kept = p[own]
+            p[own] = 0.0
+            wrong[0, some] = p.sum(axis=1)
+            p[own] = kept
+            seen[0, some] = log_p[own]
+            if self.doubt.any():
+                seen[0, some] *= 1 - self.doubt
+                seen[0, some] += self.doubt * _log_wrong(log_p.T[None], wrong[:, some], codes)[0]
+        return self._evaluated(point, seen, probability, wrong)
+
+    def slope(self, at: _At) -> Floats:
+        n, out = self.n_weights, self.precision * (at.point - self.center)
+        for some in _rows_at_a_time(self.planes):
+            surplus, codes = at.probability[some].copy(), self.codes[some]
+            own = (np.arange(len(codes)), codes)
+            kept = surplus[own] + self.doubt - 1.0
+            surplus[own] = 0.0
+            if self.doubt.any():
+                wrong = at.wrong[0, some, None]
+                # Where the others' shares of nothing are lost, they are alike.
+                alike = np.full_like(surplus, 1.0 / (surplus.shape[1] - 1))
+                surplus -= self.doubt * np.divide(surplus, wrong, out=alike, where=wrong > 0)
+            surplus[own] = kept
+            surplus *= self.share[0, some, None]
+            out[0, :n] += self.unit[0] * (self.planes[some] @ surplus[:, :, None])[:, :, 0].sum(axis=0)
+            out[0, n:] += surplus.sum(axis=0)
+        return out
+
+    def step(self, at: _At, slope: Floats) -> Floats:
+        n, share, probability, unit = self.n_weights, self.share[0], at.probability, self.unit[0]
+        within, cross = np.zeros((n, n)), np.zeros((n, probability.shape[1]))
+        for some in _rows_at_a_time(self.planes):
+            planes, p, weight = self.planes[some], probability[some], share[some]
+            weighted = planes * p[:, None]
+            expected = weighted.sum(axis=2)
+            within += np.tensordot(weight, weighted @ planes.swapaxes(1, 2), 1)
+            within -= (expected * weight[:, None]).T @ expected
+            cross += (weight @ weighted.reshape(len(p), -1)).reshape(cross.shape)
+            cross -= (expected * weight[:, None]).T @ p
+        mass = share @ probability
+        diagonal = mass - share @ probability**2
+        free = np.where((at.point[0, :n] <= 0) & (slope[0, :n] > 0), 0.0, 1.0)
+        within *= np.outer(unit * free, unit * free)
+        within[np.diag_indices(n)] *= 1 + DAMPING
+        within[np.diag_indices(n)] += np.where(free, self.precision[0, :n], 1.0)
+        cross *= (unit * free)[:, None]
+        ridge = self.precision[0, n:]
+
+        def product(vector: Floats) -> Floats:
+            bias = vector[n:]
+            out = cross.T @ vector[:n] + (mass + DAMPING * diagonal + ridge) * bias
+            for some in _rows_at_a_time(probability):
+                out -= (share[some] * (probability[some] @ bias)) @ probability[some]
+            return np.concatenate([within @ vector[:n] + cross @ bias, out])
+
+        # Twice the diagonal is more than the derivatives by the biases, so that the rest stays positive.
+        bound = 2 * diagonal + ridge
+        inner = np.linalg.inv(within - (cross / bound) @ cross.T)
+
+        def preconditioned(vector: Floats) -> Floats:
+            weights = inner @ (vector[:n] - cross @ (vector[n:] / bound))
+            return np.concatenate([weights, (vector[n:] - cross.T @ weights) / bound])
+
+        wanted = -np.concatenate([slope[0, :n] * free, slope[0, n:]])
+        return _conjugate_gradients(product, preconditioned, wanted)[None]
+
+
+def _rows_at_a_time(numbers: Floats) -> list[slice]:
+    """Ranges of rows of an array (n, ...)."""
+    return list(blocks(len(numbers), int(np.prod(numbers.shape[1:])), NUMBERS_AT_A_TIME))
+
+
+def _conjugate_gradients(
+    product: Callable[[Floats], Floats], preconditioned: Callable[[Floats], Floats], wanted: Floats
+) -> Floats:
+    """Solve a positive definite system to :data:`ENOUGH_ERROR`; any number of steps leads downhill."""
+    out, left = np.zeros_like(wanted), wanted
+    ahead = preconditioned(left)
+    direction, error = ahead, float(left @ ahead)
+    enough = ENOUGH_ERROR**2 * error
+    for _ in range(MOST_CONJUGATE_STEPS):
+        if error <= enough:
+            break
+        image = product(direction)
+        length = error / float(direction @ image)
+        out = out + length * direction
+        left = left - length * image
+        ahead = preconditioned(left)
+        before, error = error, float(left @ ahead)
+        direction = ahead + error / before * direction
+    return out

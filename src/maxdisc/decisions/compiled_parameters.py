@@ -15,11 +15,23 @@ from maxdisc.numerics.compiling import inlined, kernel
 
 #: The families whose parameters are elementary functions of the mean, and their numbers here.
 KINDS = {"poisson": 0, "exponential": 1, "geometric": 2, "bernoulli": 3}
+#: The divergences that kernels know, by name, and their numbers here.
+JS_GM, RAO = 0, 1
+DIVERGENCES = {"js_gm": JS_GM, "rao": RAO}
 #: As in :mod:`maxdisc.divergences.class_divergences`.
 NOISE = 1e-18
 EPS = np.finfo(np.float64).eps
 #: Two to this power is the number of different pseudo-row numbers whose consequences are kept at a time.
 SLOT_BITS = 10
+
+
+@inlined
+def _largest(values: Any) -> Any:
+    """The place of the largest value, the first of several: numpy's takes longer to compile than to write."""
+    largest = 0
+    for i in range(1, values.size):
+        largest = i if values[i] > values[largest] else largest
+    return largest
 
 
 @inlined
@@ -57,6 +69,30 @@ def _score(mean: Any, natural: Any, prior: Any, heaviest: Any) -> Any:
 
 
 @inlined
+def _rao(kind: Any, mean: Any, prior: Any, heaviest: Any, unit: Any) -> Any:
+    """Rao's score: the variance of the means over classes, taken about one of them, in a unit of the data."""
+    mean_0, mean_1, square = mean[heaviest], 0.0, 0.0
+    for c in range(prior.size):
+        apart = (mean[c] - mean_0) / unit
+        mean_1 += prior[c] * apart
+        square += prior[c] * apart * apart
+    slope = _slope(kind, mean_0 + mean_1 * unit, unit)
+    return _settled(slope * square, slope * mean_1 * mean_1)
+
+
+@inlined
+def _slope(kind: Any, mean: Any, unit: Any) -> Any:
+    """The derivative of natural parameters by means, which is one over the variance, times a unit squared."""
+    if kind == 0:
+        return unit / mean * unit
+    if kind == 1:
+        return unit / mean * (unit / mean)
+    if kind == 2:
+        return unit / mean * (unit / (1.0 + mean))
+    return unit / mean * (unit / (1.0 - min(mean, 1.0 - 1e-15)))
+
+
+@inlined
 def _settled(product: Any, cross: Any) -> Any:
     """The difference, unless rounding alone may have made it: what says nothing leaves no trace."""
     return product - cross if product - cross > NOISE + 1e-14 * abs(cross) else 0.0
@@ -65,6 +101,7 @@ def _settled(product: Any, cross: Any) -> Any:
 @kernel
 def scores_from_sums(
     kind: int,
+    divergence: int,
     sums: Any,
     class_weights: Any,
     prior: Any,
@@ -84,7 +121,7 @@ def scores_from_sums(
     mean, natural, unused = np.empty(width), np.empty(width), np.empty(width)
     mean_0, natural_0 = np.empty(width), np.empty(width)
     mean_1, natural_1 = np.empty(width), np.empty(width)
-    heaviest = np.argmax(prior)
+    heaviest = _largest(prior)
     for a in range(start, stop, width):
         n = min(width, stop - a)
         mean_1[:] = 0.0
@@ -95,18 +132,31 @@ def scores_from_sums(
             for i in range(n):
                 j = a + i
                 mean[i] = max((sums[c, j] + number[j] * target[j]) / (class_weights[c] + number[j]), 1e-300)
+            if turn == 0:
+                for i in range(n):
+                    mean_0[i] = mean[i]
+            if divergence == RAO:
+                for i in range(n):
+                    apart = (mean[i] - mean_0[i]) / max(target[a + i], 1e-300)
+                    scores[a + i] += prior[c] * apart * apart
+                    mean_1[i] += prior[c] * apart
+                continue
             _parameters(kind, mean, natural, unused)
             if turn == 0:
-                mean_0[:] = mean
-                natural_0[:] = natural
+                for i in range(n):
+                    natural_0[i] = natural[i]
             for i in range(n):
                 weighted = prior[c] * (natural[i] - natural_0[i])
                 scores[a + i] += weighted * (mean[i] - mean_0[i])
                 natural_1[i] += weighted
                 mean_1[i] += prior[c] * (mean[i] - mean_0[i])
         for i in range(n):
-            score = _settled(scores[a + i], natural_1[i] * mean_1[i])
-            scores[a + i] = score if informative[a + i] else 0.0
+            product, cross = scores[a + i], natural_1[i] * mean_1[i]
+            if divergence == RAO:
+                unit = max(target[a + i], 1e-300)
+                slope = _slope(kind, mean_0[i] + mean_1[i] * unit, unit)
+                product, cross = slope * product, slope * mean_1[i] * mean_1[i]
+            scores[a + i] = _settled(product, cross) if informative[a + i] else 0.0
 
 
 @kernel
@@ -252,6 +302,7 @@ def tables_from_sums(
 @kernel
 def tables_from_cells(
     kind: int,
+    divergence: int,
     cell_ends: Any,
     cell_classes: Any,
     cell_sums: Any,
@@ -272,7 +323,7 @@ def tables_from_cells(
     """
     n_classes = prior.size
     sums, mean, parameters = np.empty(n_classes), np.empty(n_classes), np.empty(n_classes)
-    heaviest = np.argmax(prior)
+    heaviest = _largest(prior)
     for j in range(scores.size):
         if not informative[j]:
             if place[j] >= 0:
@@ -286,9 +337,13 @@ def tables_from_cells(
         for c in range(n_classes):
             mean[c] = max(sums[c] / (class_weights[c] + number[j]), 1e-300)
         _parameters(kind, mean, parameters, log_partition[j])
-        scores[j] = _score(mean, parameters, prior, heaviest)
+        if divergence == RAO:
+            scores[j] = _rao(kind, mean, prior, heaviest, max(target[j], 1e-300))
+        else:
+            scores[j] = _score(mean, parameters, prior, heaviest)
         if place[j] >= 0:
-            natural[place[j], :] = parameters
+            for c in range(n_classes):
+                natural[place[j], c] = parameters[c]
 
 
 @inlined
@@ -314,26 +369,33 @@ def _fill(
     To be called only where it is not there yet: a call with so many arrays costs as much as some cells.
 
     ``logs`` log(n_c + k) less that of the heaviest class, ``shares`` 1 / (n_c + k), and the prior means of
-    shares, logs and their products.
+    shares, logs and their products, and of the shares less that of the heaviest class, and their squares.
     """
     keys[slot] = k
     known[slot] = 1
-    first = np.log(class_weights[np.argmax(prior)] + k)
-    shares_1, logs_1, products = 0.0, 0.0, 0.0
+    heaviest = class_weights[_largest(prior)] + k
+    first = np.log(heaviest)
+    shares_1, logs_1, products, apart_1, apart_2 = 0.0, 0.0, 0.0, 0.0, 0.0
     for c in range(prior.size):
         logs[slot, c] = np.log(class_weights[c] + k) - first
         shares[slot, c] = 1.0 / (class_weights[c] + k)
         shares_1 += prior[c] * shares[slot, c]
         logs_1 += prior[c] * logs[slot, c]
         products += prior[c] * shares[slot, c] * logs[slot, c]
+        apart = shares[slot, c] - 1.0 / heaviest
+        apart_1 += prior[c] * apart
+        apart_2 += prior[c] * apart * apart
     sums[slot, 0] = shares_1
     sums[slot, 1] = logs_1
     sums[slot, 2] = products
     sums[slot, 3] = first
+    sums[slot, 4] = apart_1
+    sums[slot, 5] = apart_2
 
 
 @kernel
 def poisson_tables(
+    divergence: int,
     cell_ends: Any,
     cell_classes: Any,
     cell_sums: Any,
@@ -354,8 +416,8 @@ def poisson_tables(
     n_classes = prior.size
     keys, known = np.zeros(1 << SLOT_BITS), np.zeros(1 << SLOT_BITS, dtype=np.uint8)
     logs, shares = np.empty((1 << SLOT_BITS, n_classes)), np.empty((1 << SLOT_BITS, n_classes))
-    sums = np.empty((1 << SLOT_BITS, 4))
-    most, width = number.max(), 64
+    sums = np.empty((1 << SLOT_BITS, 6))
+    most, width, heaviest = number[_largest(number)], 64, _largest(prior)
     more = np.empty(width * n_classes)
     for j in range(scores.size):
         if j % width == 0:
@@ -380,6 +442,8 @@ def poisson_tables(
         mean_1 = pseudo * sums[slot, 0]
         natural_1 = -sums[slot, 1]
         product = -pseudo * sums[slot, 2]
+        # Means, and their squares, about what the heaviest class has of the pseudo-rows, in units of these.
+        share_0, apart, square = shares[slot, heaviest], sums[slot, 4], sums[slot, 5]
         if at >= 0:
             level = np.log(pseudo) - sums[slot, 3]
             for i in range(n_classes):
@@ -390,9 +454,16 @@ def poisson_tables(
             mean_1 += prior[c] * rate
             natural_1 += prior[c] * higher
             product += prior[c] * (higher * (pseudo * shares[slot, c] + rate) - logs[slot, c] * rate)
+            less = rate / pseudo
+            apart += prior[c] * less
+            square += prior[c] * less * (less + 2.0 * (shares[slot, c] - share_0))
             if at >= 0:
                 natural[at, c] += higher
-        scores[j] = _settled(product, natural_1 * mean_1)
+        if divergence == RAO:
+            slope = _slope(0, mean_1, pseudo)
+            scores[j] = _settled(slope * square, slope * apart * apart)
+        else:
+            scores[j] = _settled(product, natural_1 * mean_1)
 
 
 @kernel
@@ -415,9 +486,9 @@ def poisson_totals(
     n_classes = prior.size
     keys, known = np.zeros(1 << SLOT_BITS), np.zeros(1 << SLOT_BITS, dtype=np.uint8)
     logs, shares = np.empty((1 << SLOT_BITS, n_classes)), np.empty((1 << SLOT_BITS, n_classes))
-    sums = np.empty((1 << SLOT_BITS, 4))
+    sums = np.empty((1 << SLOT_BITS, 6))
     waiting = np.zeros((1 << SLOT_BITS, out.shape[0]))
-    most = number.max()
+    most = number[_largest(number)]
     out[:] = 0.0
     for j in range(bucket.size):
         b = bucket[j]

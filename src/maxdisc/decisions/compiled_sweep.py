@@ -117,7 +117,8 @@ def sweep_rows(
                 loss[b] += weight * NEVER
             continue
         _gather(indptr, columns, data, row, parameters, spots, shift, width, cells)
-        score[:] = log_prior
+        for c in range(n_classes):
+            score[c] = log_prior[c]
         for b in range(n_buckets):
             here, less = gathered[b], baseline[b]
             for c in range(n_classes):

@@ -183,7 +183,7 @@ def fold_models(
         and redundancy is None
         and suits(rows, family, divergence)
     ):
-        return SparseFoldModels(rows, family, prior, plans)
+        return SparseFoldModels(rows, family, prior, plans, divergence)
     most = 0 if settings.evidence == "raw" else enough_rows(rows.n_classes, sum(p.count for p in plans))
     return FoldModels.of(rows, family, divergence, prior, plans, redundancy, most)
 

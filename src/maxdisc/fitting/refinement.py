@@ -125,8 +125,9 @@ class Refinement:
         evidence, n_features = cast(Evidence, self.learnt.evidence), self.models.n_features
         if is_chosen:
             edges = band_edges(choice.size)
-            fixed = calibrate(self.models, (choice.smoothing,), edges, self.shares, fixed=True)
-            evidence, choice = (evidence, self.learnt.settled) if fixed is None else (fixed[1], choice)
+            if not np.array_equal(edges, evidence.edges):
+                fixed = calibrate(self.models, (choice.smoothing,), edges, self.shares, fixed=True)
+                evidence, choice = (evidence, self.learnt.settled) if fixed is None else (fixed[1], choice)
         decision = self.decision
         evidence = refine(self.refinable, self.rows, decision, choice.smoothing, evidence, self.shares)
         # A copy, as the features that are not selected may take much memory.

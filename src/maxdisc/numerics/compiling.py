@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core import event
 
 config: Any = numba.config
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -22,23 +24,57 @@ SOURCES = Path(__file__).parent.parent
 KEPT = 3
 
 
+#: What a terminal is told when compilation begins.
+ANNOUNCEMENT = "maxdisc: compiling code for this machine, which takes some seconds; later fits begin at once."
+#: What all compiled functions have in common; none is called from C.
+OPTIONS = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
+
+
 def kernel(function: Function) -> Function:
     """Compile when first called; the machine code is kept on disk where there is a place for it."""
     with _cache_of_these_sources() as is_there:
-        compiled: Any = numba.njit(cache=is_there, nogil=True, error_model="numpy")(function)
+        compiled: Any = numba.njit(cache=is_there, **OPTIONS)(function)
+    _announce_compilation_of(compiled)
     return cast(Function, compiled)
 
 
 def inlined(function: Function) -> Function:
     """For the small functions that kernels are made of."""
-    compiled: Any = numba.njit(error_model="numpy", nogil=True)(function)
+    compiled: Any = numba.njit(no_cpython_wrapper=True, **OPTIONS)(function)
     return cast(Function, compiled)
 
 
 def contracted(function: Function) -> Function:
     """The same, where a product and a sum may be rounded once, together: most processors do that at once."""
-    compiled: Any = numba.njit(error_model="numpy", nogil=True, fastmath={"contract"})(function)
+    compiled: Any = numba.njit(no_cpython_wrapper=True, fastmath={"contract"}, **OPTIONS)(function)
     return cast(Function, compiled)
+
+
+class _Announcement(event.Listener):
+    """Says once, on a terminal, that kernels are compiled: the first fit takes longer than the next."""
+
+    def __init__(self) -> None:
+        self.kernels: set[Any] = set()
+        self.is_due = True
+
+    def on_start(self, event: Any) -> None:
+        if not self.is_due or event.data["dispatcher"] not in self.kernels:
+            return
+        self.is_due = False
+        if sys.stderr is not None and sys.stderr.isatty():
+            print(ANNOUNCEMENT, file=sys.stderr)
+
+    def on_end(self, event: Any) -> None:
+        """Nothing is said at the end."""
+
+
+_announcement = _Announcement()
+
+
+def _announce_compilation_of(compiled: Any) -> None:
+    if not _announcement.kernels:
+        event.register("numba:compile", _announcement)
+    _announcement.kernels.add(compiled)
 
 
 @contextmanager

@@ -52,7 +52,8 @@ def count_classes(
     indptr: Any, rows: Any, slots: Any, shift: int, n_classes: int, start: int, stop: int, counts: Any
 ) -> None:
     """How many classes have cells in each column of a CSC matrix from ``start`` to ``stop``."""
-    seen = np.full(n_classes, -1, dtype=np.int64)
+    seen = np.empty(n_classes, dtype=np.int64)
+    seen[:] = -1
     for j in range(start, stop):
         found = 0
         for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
@@ -96,7 +97,8 @@ def fold_cells(
     summed, stored, others = np.zeros(n_classes * width), np.empty(width), np.empty(width)
     rest = np.empty(width)
     whole[:, start:stop] = 0.0
-    seen, found = np.full(n_classes, -1, dtype=np.int64), np.empty(n_classes + 1, dtype=np.int32)
+    seen, found = np.empty(n_classes, dtype=np.int64), np.empty(n_classes + 1, dtype=np.int32)
+    seen[:] = -1
     for j in range(np.uint64(start), np.uint64(stop)):
         n_found, squares = np.uint64(0), 0.0
         stored[:] = 0.0

@@ -40,14 +40,13 @@ def suits(rows: ArrayRows, family: Family, divergence: Divergence) -> bool:
     return (
         is_sparse(rows.X)
         and rows.labels.ndim == 1
-        and worth_compiling(family, rows.n_classes, rows.X.shape[1])
-        and divergence is js_gm
+        and worth_compiling(family, divergence, rows.n_classes, rows.X.shape[1])
     )
 
 
 @dataclass(frozen=True, eq=False)
 class SparseFoldModels:
-    """Compiled :class:`maxdisc.selection.fold_models.FoldModels` for one-statistic families ranked by js_gm.
+    """Compiled :class:`maxdisc.selection.fold_models.FoldModels` for one-statistic families.
 
     Models are built column by column and swept over held-out rows without storing the moments of every
     fold.
@@ -57,6 +56,7 @@ class SparseFoldModels:
     family: Family
     prior: Floats | None  # (C,)
     plans: Sequence[Folds]
+    divergence: Divergence = js_gm
 
     def __post_init__(self) -> None:
         self.family.require(self.rows.X, self.rows.names, self.rows.start)
@@ -407,7 +407,8 @@ class _Trial:
         pseudo = smoothing.pseudo_rows(pooled, pooled.sums, smoothing.level(pooled))
         scores = np.empty(self.models.n_features)
         baseline = np.empty((len(sizes), n_classes))
-        sums = (cells.ends, cells.classes, cells.sums)
+        divergence = tables.DIVERGENCES[self.models.divergence.__name__]
+        given = (divergence, cells.ends, cells.classes, cells.sums, cells.place)
         smoothed = (
             self._class_weights,
             self._prior,
@@ -416,12 +417,12 @@ class _Trial:
             family.interior(pseudo.pooled),
         )
         if family.name == "poisson":
-            tables.poisson_tables(*sums, cells.place, *smoothed, natural, scores)
+            tables.poisson_tables(*given, *smoothed, natural, scores)
             bucket = _buckets(scores, sizes)
-            tables.poisson_totals(*sums, *smoothed, bucket, baseline)
+            tables.poisson_totals(*given[1:4], *smoothed, bucket, baseline)
         else:
             kind, log_partition = tables.KINDS[family.name], np.empty((len(scores), n_classes))
-            tables.tables_from_cells(kind, *sums, cells.place, *smoothed, natural, log_partition, scores)
+            tables.tables_from_cells(kind, *given, *smoothed, natural, log_partition, scores)
             bucket = _buckets(scores, sizes)
             tables.bucket_totals(log_partition, bucket, baseline)
         self.models._buckets[smoothing, id(self.group), self.number] = sizes, bucket

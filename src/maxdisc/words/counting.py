@@ -228,7 +228,8 @@ class CompiledTerms:
         self._scratch = np.empty((2, 0), dtype=np.int32)
         # Others are no words, so they are never met.
         skipped = filter(_is_run, sorted(rule.stop_words))
-        self._take([word.encode("utf-8", "surrogatepass") for word in skipped])
+        if terms := [word.encode("utf-8", "surrogatepass") for word in skipped]:
+            self._take(terms)
         self._n_skipped = self._n
 
     def count(self, documents: Sequence[str]) -> Counts:
@@ -396,7 +397,8 @@ def _word_characters(text: str) -> npt.NDArray[np.uint8]:
 
 def _in_groups(text: bytes) -> npt.NDArray[np.uint64]:
     """Bytes in groups of 8, with zeros behind them."""
-    return np.frombuffer(text + bytes(16 - len(text) % 8), dtype=np.uint64)
+    # Arrays that can be written to are of another type to kernels, which would be compiled twice.
+    return np.frombuffer(bytearray(text + bytes(16 - len(text) % 8)), dtype=np.uint64)
 
 
 def _grown(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
