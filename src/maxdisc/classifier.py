@@ -79,11 +79,11 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         categorical, and numbers the one of those their values allow that tells most about the classes of
         held-out rows. A dict has columns (names, numbers, lists of these, or a selector such as
         scikit-learn's ``make_column_selector``) and their families; columns it does not name are "auto".
-    divergence : str or callable, default="js_gm"
+    divergence : str or callable, default="auto"
         What features are ranked by: "js_gm" (the multi-class divergence of the paper), "jeffreys" or "kl"
         (one class against the rest), "jensen_shannon" (the mutual information of class and feature), "rao"
-        (the score test: for counts, the statistic of chi-square), or a function from
-        the densities of all classes and features, which have ``natural`` and ``mean`` of shape (L, C, D) and
+        (the score test: for counts, the statistic of chi-square), "auto" ("rao" for counts whose evidence is
+        refined, else "js_gm"), or a function from the densities of all classes and features, which have ``natural`` and ``mean`` of shape (L, C, D) and
         ``prior``, to scores of shape (D,).
     n_features : "auto", "all", int or float, default="auto"
         How many features to keep: chosen on folds, all, that many, or that share.
@@ -230,7 +230,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         family: Any = "auto",
-        divergence: Any = "js_gm",
+        divergence: Any = "auto",
         n_features: str | int | float = "auto",
         structure: str | Joint = "independent",
         evidence: str = "auto",
@@ -696,8 +696,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             ``total`` of shape (N, C) is ``predict_joint_log_proba(X)``, and exactly the sum of ``prior`` of
             shape (C,), ``contributions`` of shape (N, C, K), one for each of the selected features in
             ``names``, and ``length`` of shape (N, C), which says what the number of selected features of the
-            row tells of the classes, where weights depend on it (else 0); ``classes`` are the labels. ``top(row, n=5)`` lists the features with the largest
-            log-odds of the predicted class against the runner-up, as pairs of name and log-odds.
+            row tells of the classes, where weights depend on it (else 0); ``classes`` are the labels.
+            ``top(row, n=5)`` lists the features with the largest log-odds of the predicted class against the
+            runner-up, as pairs of name and log-odds.
 
         Examples
         --------

@@ -50,6 +50,7 @@ class Missing(StrEnum):
 class Divergence(StrEnum):
     """What features are ranked by."""
 
+    auto = "auto"
     js_gm = "js_gm"
     jeffreys = "jeffreys"
     kl = "kl"

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from maxdisc.calibration.evidence import Evidence, calibrate
 from maxdisc.conditional.coordinate_ascent import MANY_PRODUCTS
 from maxdisc.densities.class_densities import class_prior
-from maxdisc.divergences.class_divergences import FeatureRanking
+from maxdisc.divergences.class_divergences import FeatureRanking, rao
 from maxdisc.divergences.redundancy import Overlap, Redundancy
-from maxdisc.families import Family
+from maxdisc.families import Family, Poisson
 from maxdisc.families.blocks import AnyFamily, AnyMoments, Columns, MixedMoments
 from maxdisc.fitting.documents import TrainingDocuments
 from maxdisc.fitting.fitted_model import (
@@ -24,7 +24,7 @@ from maxdisc.fitting.fitted_model import (
     warn_of_lost_digits,
 )
 from maxdisc.fitting.joint_learning import learn_jointly
-from maxdisc.fitting.refinement import MOST_PAIRS, Refinement
+from maxdisc.fitting.refinement import FEW_FEATURES, MOST_PAIRS, Refinement
 from maxdisc.fitting.settings import Settings
 from maxdisc.numerics.matrices import is_sparse
 from maxdisc.numerics.user_warnings import notice
@@ -74,6 +74,9 @@ def learn(settings: Settings, data: Data) -> FittedModel:
         warn_of_lost_classes(learnt, rows)
         return learnt
     family = data.family_under(settings)
+    if settings.chooses_divergence and isinstance(family, Poisson) and refines(settings, rows):
+        # Of many classes it ranks rare words better; of two, both rank alike.
+        settings = replace(settings, divergence=rao)
     models: Models | None = None
     evidence: Evidence | None = None
     is_refined = False
@@ -208,12 +211,19 @@ def settle(settings: Settings, rows: Rows, models: Models) -> tuple[Choice, Evid
 
 
 def settled(settings: Settings, models: Models, keep_all: bool = False) -> tuple[Choice, Evidence | None]:
-    """What is chosen on the folds, and how much the evidence counts, if that can be learnt."""
+    """What is chosen on the folds, and how much the evidence counts, if that can be learnt.
+
+    With ``keep_all``, the number of features is chosen later.
+    """
     smoothings = (settings.smoothing,) if settings.smoothing else models.family.smoothings
     size = settings.size(models.n_features)
     if settings.evidence != "raw":
         prior = class_prior(models.total(), None)
-        edges = band_edges(size or models.n_features)
+        many = models.n_features
+        if keep_all and many > FEW_FEATURES:
+            # The rarest words ask for more smoothing than those that refined evidence will select.
+            many = max(many // 4, FEW_FEATURES)
+        edges = band_edges(size or many)
         found = calibrate(models, smoothings, edges, prior, settings.rule, size is not None or keep_all)
         if found is not None:
             return models.with_stability(found[0]), found[1]

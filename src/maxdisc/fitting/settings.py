@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxdisc.decisions.joint import Joint
-from maxdisc.divergences.class_divergences import Divergence, find_divergence
+from maxdisc.divergences.class_divergences import Divergence, find_divergence, js_gm
 from maxdisc.divergences.redundancy import Redundancy
 from maxdisc.families import FAMILIES, Family, find_family
 from maxdisc.families.blocks import AnyFamily
@@ -47,6 +47,8 @@ class Settings:
 
     family: Any
     divergence: Divergence
+    #: Whether the rows decide what features are ranked by.
+    chooses_divergence: bool
     n_features: Any
     joint: Joint | None
     evidence: str
@@ -73,11 +75,13 @@ class Settings:
         given_unlabelled(given["unlabelled"])
         require_families(given["family"])
         require_one_of("missing", given["missing"], ("ignore", "informative"))
-        divergence = find_divergence(given["divergence"])
+        is_open = isinstance(given["divergence"], str) and given["divergence"] == "auto"
+        divergence = js_gm if is_open else find_divergence(given["divergence"])
         given_size(given["n_features"])
         return cls(
             family=given["family"],
             divergence=divergence,
+            chooses_divergence=is_open,
             n_features=given["n_features"],
             joint=joint,
             evidence=given["evidence"],

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core import event
+import numba.core.event
 
 config: Any = numba.config
+njit: Any = numba.njit
+event: Any = numba.core.event
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: The package; kernels are in its files called ``compiled_*.py``.
@@ -27,30 +29,30 @@ KEPT = 3
 #: What a terminal is told when compilation begins.
 ANNOUNCEMENT = "maxdisc: compiling code for this machine, which takes some seconds; later fits begin at once."
 #: What all compiled functions have in common; none is called from C.
-OPTIONS = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
+OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
 
 
 def kernel(function: Function) -> Function:
     """Compile when first called; the machine code is kept on disk where there is a place for it."""
     with _cache_of_these_sources() as is_there:
-        compiled: Any = numba.njit(cache=is_there, **OPTIONS)(function)
+        compiled: Any = njit(cache=is_there, **OPTIONS)(function)
     _announce_compilation_of(compiled)
     return cast(Function, compiled)
 
 
 def inlined(function: Function) -> Function:
     """For the small functions that kernels are made of."""
-    compiled: Any = numba.njit(no_cpython_wrapper=True, **OPTIONS)(function)
+    compiled: Any = njit(no_cpython_wrapper=True, **OPTIONS)(function)
     return cast(Function, compiled)
 
 
 def contracted(function: Function) -> Function:
     """The same, where a product and a sum may be rounded once, together: most processors do that at once."""
-    compiled: Any = numba.njit(no_cpython_wrapper=True, fastmath={"contract"}, **OPTIONS)(function)
+    compiled: Any = njit(no_cpython_wrapper=True, fastmath={"contract"}, **OPTIONS)(function)
     return cast(Function, compiled)
 
 
-class _Announcement(event.Listener):
+class _Announcement(event.Listener):  # type: ignore[misc]  # numba has no types for it
     """Says once, on a terminal, that kernels are compiled: the first fit takes longer than the next."""
 
     def __init__(self) -> None:

@@ -114,7 +114,7 @@ class LearningOptions:
     ] = "auto"
     divergence: Annotated[
         Divergence, typer.Option(help="What features are ranked by.", rich_help_panel=LEARNING)
-    ] = Divergence.js_gm
+    ] = Divergence.auto
     structure: Annotated[
         Structure,
         typer.Option(
