@@ -30,7 +30,7 @@ from maxdisc.selection.held_out import BandTrial, HeldOut, unknown_by_bands
 Rule = Literal["auto", "best", "one_se", "small"]
 _Decision: TypeAlias = LinearDecision | MixedDecision
 
-# Standard errors of paired differences that are taken for noise.
+# As many standard errors of paired differences are taken for noise, unless one is asked for.
 NOISE = 2.0
 # The accuracy that ``rule="small"`` gives away, as a share.
 ONE_POINT = 0.01
@@ -211,7 +211,7 @@ def fewest_features(losses: Floats, correct: Floats, weights: Floats, rule: Rule
     apart = smooth - smooth[best]
     mean = apart @ weights / total
     error = np.sqrt(np.maximum((apart**2) @ weights / total - mean**2, 0.0) / total)
-    return int(np.argmax(mean <= NOISE * error + 1e-12))
+    return int(np.argmax(mean <= (1.0 if rule == "one_se" else NOISE) * error + 1e-12))
 
 
 def size_grid(n_features: int, n_small: int = 8, ratio: float = 1.25) -> Integers:

@@ -1,0 +1,170 @@
+"""Weights by length are learnt from held-out rows and shorter copies, by models of each fold alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import log_loss
+
+from maxdisc import MaxDiscClassifier, Smoothing, TermFrequencyVectorizer, load, save
+from maxdisc.calibration.by_length import SelectedFolds, ThinnedRows
+from maxdisc.decisions.by_length import common_length, select_features
+from maxdisc.decisions.linear import LinearDecision, ranked_decision
+from maxdisc.divergences import js_gm
+from maxdisc.families import Poisson
+from maxdisc.fitting.documents import Pieces, as_pipeline, count_training
+from maxdisc.rows.row_sources import ArrayRows, FixedFolds
+from maxdisc.selection.fold_models import FoldModels
+from maxdisc.selection.held_out import band_edges
+from tests.conftest import examples
+
+TOPICS = ("hockey", "space", "cars")
+
+
+def corpus(n=400, seed=0, shortest=3, longest=60):
+    """Documents of many lengths; a topic has words of its own among common ones."""
+    rng = np.random.default_rng(seed)
+    own = [np.array([f"{topic[0]}{i:03d}" for i in range(80)]) for topic in TOPICS]
+    common = np.array([f"w{i:03d}" for i in range(200)])
+    codes = np.arange(n) % 3
+    texts = []
+    for code in codes:
+        size = int(np.exp(rng.uniform(np.log(shortest), np.log(longest))))
+        is_own = rng.random(size) < 0.25
+        topic = np.where(rng.random(size) < 0.85, code, rng.integers(0, 3, size))
+        words = np.where(is_own, np.array(own)[topic, rng.integers(0, 80, size)], rng.choice(common, size))
+        texts.append(" ".join(words))
+    return texts, np.array(TOPICS)[codes]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    texts, y = corpus(900)
+    return MaxDiscClassifier(cv=3).fit(texts, y)
+
+
+def test_probabilities_are_honest_at_every_length(fitted):
+    for seed, longest in ((1, 4), (2, 12), (3, 60)):
+        texts, y = corpus(900, seed, max(longest // 2, 1), longest)
+        probabilities = fitted.predict_proba(texts)
+        order = [fitted.classes_.tolist().index(topic) for topic in sorted(TOPICS)]
+        assert log_loss(y, probabilities[:, order]) < np.log(3)
+        confidence, right = probabilities.max(axis=1), fitted.predict(texts) == y
+        assert abs(confidence.mean() - right.mean()) < 0.08
+
+
+def test_a_document_without_a_known_word_has_the_prior(fitted):
+    for document in ("", "unheard of"):
+        np.testing.assert_allclose(fitted.predict_proba([document])[0], fitted.class_prior_, rtol=1e-9)
+
+
+def test_one_word_more_changes_probabilities_little(fitted):
+    best = fitted.get_feature_names_out()[0]
+    nothing, one = fitted.predict_proba(["unheard", f"unheard {best}"])
+    assert abs(one - nothing).max() < 0.9
+
+
+def test_words_that_were_not_selected_do_not_matter(fitted):
+    texts, _ = corpus(30, seed=5)
+    selected = set(fitted.get_feature_names_out())
+    left = [" ".join(word for word in text.split() if word in selected) for text in texts]
+    for method in ("predict_proba", "novelty", "score_samples"):
+        np.testing.assert_allclose(getattr(fitted, method)(left), getattr(fitted, method)(texts), rtol=1e-9)
+
+
+def test_a_file_of_the_selected_words_alone_predicts_the_same(fitted, tmp_path):
+    texts, _ = corpus(60, seed=6)
+    save(fitted, tmp_path / "m")
+    again = load(tmp_path / "m")
+    assert len(again.vectorizer_.terms_) == fitted.n_selected_ < fitted.n_features_in_
+    for method in ("predict_joint_log_proba", "novelty", "score_samples"):
+        expected = getattr(fitted, method)(texts)
+        np.testing.assert_allclose(getattr(again, method)(texts), expected, rtol=1e-12)
+    assert np.array_equal(again.evidence_.lengths.counts, fitted.evidence_.lengths.counts)
+
+
+def test_a_pipeline_and_its_documents_have_one_decision(fitted):
+    texts, _ = corpus(40, seed=7)
+    np.testing.assert_array_equal(as_pipeline(fitted).predict_proba(texts), fitted.predict_proba(texts))
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_models_of_folds_are_those_of_the_training_documents_alone(seed):
+    texts, y = corpus(180, seed, longest=40)
+    codes, size, smoothing = np.unique(y, return_inverse=True)[1], 60, Smoothing(0.1)
+    fold = np.arange(len(texts)) // 3 % 3
+    X, documents = count_training(MaxDiscClassifier(), texts, y)
+    rows, plan = ArrayRows(X, codes, 3), FixedFolds(fold, 3)
+    models = FoldModels.of(rows, Poisson(), js_gm, None, [plan])
+    folds = SelectedFolds(models, rows, smoothing, size, common_length(X), np.arange(X.shape[1]), None)
+    (held,) = folds.held_out(band_edges(size), (smoothing,), 1000)
+    terms = documents.vectorizer.terms_
+    for number in range(3):
+        training, others = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
+        alone = MaxDiscClassifier()
+        X_alone, _ = count_training(alone, [texts[i] for i in training], y[training])
+        moments = ArrayRows(X_alone, codes[training], 3).moments(Poisson())[0]
+        ranking, _ = ranked_decision(Poisson(), moments, smoothing, js_gm)
+        known = alone.vectorizer_.terms_
+        model = folds.model(number)
+        assert set(terms[model.columns]) == set(known[ranking.order[:size]])
+        # The same densities, of rows that are scaled over the selected words; evidence has the unit of rows.
+        columns = np.searchsorted(known, terms[model.columns])
+        length = common_length(X_alone)
+        scaled = select_features(X_alone, columns, length)
+        again = ArrayRows(scaled, codes[training], 3).moments(Poisson())[0]
+        decision = LinearDecision.of(Poisson(), again, smoothing, np.arange(size))
+        Z = select_features(alone.vectorizer_.transform([texts[i] for i in others]), columns, length)
+        expected = decision.by_bands(Z, model.edges) / length
+        part = held[number]
+        order = np.argsort(part.rows)
+        found = part.evidence[order] / folds.length
+        # What is the same for all classes decides nothing.
+        found, expected = (e - e.mean(axis=1, keepdims=True) for e in (found, expected))
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+# ---------------------------------------------------------------------- shorter copies
+
+
+@examples(30)
+@given(seed=st.integers(0, 2**16), share=st.floats(0.05, 0.95))
+def test_thinned_rows_keep_about_that_share_of_their_cells(seed, share):
+    X = sp.csr_array(np.random.default_rng(seed).integers(1, 5, (40, 50)).astype(float))
+    rows, shares = np.arange(40), np.full(40, share)
+    thinned = ThinnedRows(X)(rows, shares, 0)
+    assert thinned.nnz == pytest.approx(share * X.nnz, abs=6 * np.sqrt(X.nnz * share * (1 - share)))
+    np.testing.assert_array_equal(
+        thinned.toarray()[thinned.toarray() > 0], X.toarray()[thinned.toarray() > 0]
+    )
+    # By content: neither the order of rows nor the other rows matter; copies differ.
+    order = np.random.default_rng(seed + 1).permutation(40)
+    np.testing.assert_array_equal(
+        ThinnedRows(X[order])(np.arange(40), shares, 0).toarray(), thinned.toarray()[order]
+    )
+    assert (ThinnedRows(X)(rows, shares, 1).toarray() != thinned.toarray()).any()
+
+
+@examples(30)
+@given(
+    words=st.lists(st.text("abcde", min_size=2, max_size=6), min_size=1, max_size=30),
+    share=st.floats(0.01, 1.0),
+    copy=st.integers(0, 5),
+)
+def test_pieces_are_consecutive_words(words, share, copy):
+    text = " ".join(words)
+    vectorizer = TermFrequencyVectorizer(ngram_range=(1, 2), scale=None).fit([text])
+    counts = Pieces([text], vectorizer)(np.array([0]), np.array([share]), copy)
+    whole = vectorizer.transform([text])
+    # A piece that is shorter than a word is none of the words.
+    assert (counts.toarray() <= whole.toarray()).all() or counts.sum() <= 1
+
+
+def test_pieces_of_a_text_without_spaces_are_consecutive_characters():
+    text = "".join(chr(0x4E00 + i) for i in range(40))
+    vectorizer = TermFrequencyVectorizer(token_pattern=r"\w", scale=None).fit([text])
+    counts = Pieces([text], vectorizer)(np.array([0]), np.array([0.25]), 0)
+    assert counts.sum() == 10
