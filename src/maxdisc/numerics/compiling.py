@@ -27,7 +27,7 @@ KEPT = 3
 #: What a terminal is told when compilation begins.
 ANNOUNCEMENT = "maxdisc: compiling code for this machine, which takes some seconds; later fits begin at once."
 #: What all compiled functions have in common; none is called from C.
-OPTIONS = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
+OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
 
 
 def kernel(function: Function) -> Function:
