@@ -16,6 +16,8 @@ import numba
 from numba.core import event
 
 config: Any = numba.config
+#: With options that its annotations do not know.
+njit: Any = numba.njit
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: The package; kernels are in its files called ``compiled_*.py``.
@@ -33,20 +35,20 @@ OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "no_cfunc_wrap
 def kernel(function: Function) -> Function:
     """Compile when first called; the machine code is kept on disk where there is a place for it."""
     with _cache_of_these_sources() as is_there:
-        compiled: Any = numba.njit(cache=is_there, **OPTIONS)(function)
+        compiled: Any = njit(cache=is_there, **OPTIONS)(function)
     _announce_compilation_of(compiled)
     return cast(Function, compiled)
 
 
 def inlined(function: Function) -> Function:
     """For the small functions that kernels are made of."""
-    compiled: Any = numba.njit(no_cpython_wrapper=True, **OPTIONS)(function)
+    compiled: Any = njit(no_cpython_wrapper=True, **OPTIONS)(function)
     return cast(Function, compiled)
 
 
 def contracted(function: Function) -> Function:
     """The same, where a product and a sum may be rounded once, together: most processors do that at once."""
-    compiled: Any = numba.njit(no_cpython_wrapper=True, fastmath={"contract"}, **OPTIONS)(function)
+    compiled: Any = njit(no_cpython_wrapper=True, fastmath={"contract"}, **OPTIONS)(function)
     return cast(Function, compiled)
 
 
