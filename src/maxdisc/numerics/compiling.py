@@ -16,8 +16,9 @@ import numba
 from numba.core import event
 
 config: Any = numba.config
-#: With options that its annotations do not know.
+#: With options that its annotations do not know, and without annotations.
 njit: Any = numba.njit
+register: Any = event.register
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: The package; kernels are in its files called ``compiled_*.py``.
@@ -75,7 +76,7 @@ _announcement = _Announcement()
 
 def _announce_compilation_of(compiled: Any) -> None:
     if not _announcement.kernels:
-        event.register("numba:compile", _announcement)
+        register("numba:compile", _announcement)
     _announcement.kernels.add(compiled)
 
 
