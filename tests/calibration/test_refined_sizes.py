@@ -150,6 +150,16 @@ def test_many_classes_compare_fewer_sizes(monkeypatch):
     assert path.sizes[-1] == 2000
 
 
+def test_sizes_are_compared_by_a_sample_of_many_rows_in_any_order(monkeypatch):
+    X, y = counts(informative=200)
+    monkeypatch.setattr(refinement, "MOST_LEARNT", 3 * 100)
+    order = np.random.default_rng(0).permutation(len(y))
+    settings = {"evidence": "refined", "cv": "hash", "smoothing": 1.0}
+    one, other = (MaxDiscClassifier(**settings).fit(X[o], y[o]) for o in (np.arange(len(y)), order))
+    assert one.n_selected_ == other.n_selected_
+    np.testing.assert_allclose(one.path_.mean_log_loss, other.path_.mean_log_loss, rtol=0.05, atol=0.01)
+
+
 def test_evidence_of_all_features_is_learnt_once(monkeypatch):
     X, y = counts(informative=2000)
     calls = []

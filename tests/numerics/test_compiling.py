@@ -90,6 +90,7 @@ def test_a_terminal_is_told_once_that_code_is_compiled(monkeypatch, stream):
     said = stream()
     monkeypatch.setattr(sys, "stderr", said)
     monkeypatch.setattr(compiling._announcement, "is_due", True)
+    monkeypatch.setattr(compiling, "cache_folder", lambda: None)
     numba.njit(lambda x: x - 1)(1)
     assert said.getvalue() == ""  # somebody else's
     for step in (1, 2):

@@ -158,7 +158,8 @@ class SelectedFolds:
     def held(self) -> Floats:
         """How many rows each of the folds holds out that weights are learnt from."""
         of_fold = np.bincount(self.fold[self.fold >= 0], minlength=self.models.plans[0].count)
-        enough = int(np.searchsorted(np.cumsum(of_fold), ENOUGH_TO_MIX)) + 1
+        # Of one fold alone nothing could be compared.
+        enough = max(int(np.searchsorted(np.cumsum(of_fold), ENOUGH_TO_MIX)) + 1, 2)
         return of_fold[:enough].astype(np.float64)
 
     @cached_property

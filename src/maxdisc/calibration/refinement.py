@@ -25,6 +25,7 @@ from maxdisc.moments.smoothing import Smoothing
 from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, is_sparse, row_totals
 from maxdisc.numerics.user_warnings import notice
 from maxdisc.rows.row_sources import LEFT_OUT, ArrayRows, Folds
+from maxdisc.rows.sampling import content_hashes, sampled
 from maxdisc.selection.fold_models import Rule, SelectionPath, Trials, fewest_features
 from maxdisc.selection.held_out import HeldOut, band_edges, bounded
 
@@ -41,7 +42,9 @@ ENOUGH_SCORES = 2**18
 LARGEST_GAP = 0.03
 #: Numbers of features are compared with this ridge, ...
 PATH_RIDGE = 0.1
-#: ... by at most this many numbers, of rows, classes and sizes, but no fewer rows than that, ...
+#: ... by models of at most so many training rows times classes, ...
+MOST_LEARNT = 2**21
+#: ... by at most this many numbers, of held-out rows, classes and sizes, but no fewer rows than that, ...
 MOST_NUMBERS = 2**24
 FEWEST_ROWS = 500
 #: ... and each fit moves this many sweeps on from that with more features: it is compared, not kept.
@@ -221,8 +224,12 @@ class _Refinement:
         # Best columns first, so that the features of a size are the first of each row.
         ranked = as_rows(_columns_in_order(view.Z, order)) if is_sparse(view.Z) else view.Z[:, order]
         training = np.flatnonzero(self.trained(fold))
-        codes, weights = self.rows.labels[training], self.weights[training]
-        learning, judging = ranked[training], ranked[held.rows]
+        weights, most = self.weights[training], MOST_LEARNT // self.n_classes
+        if len(training) > most:
+            hashes = content_hashes(self.rows.X, self.rows.labels[training], training)
+            kept, weights = sampled(hashes, weights, most)
+            training = training[kept]
+        codes, learning, judging = self.rows.labels[training], ranked[training], ranked[held.rows]
         *_, fit = fit_ridges(learning, codes, weights, down_to(PATH_RIDGE), self.n_classes, tol=LARGEST_GAP)
         out = [fit.scores(judging)]
         for end in ends[-2::-1]:

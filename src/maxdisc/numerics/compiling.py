@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-import numba.core.event
+from numba.core import event
 
 config: Any = numba.config
+#: With options that its annotations do not know, and without annotations.
 njit: Any = numba.njit
-event: Any = numba.core.event
+register: Any = event.register
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: The package; kernels are in its files called ``compiled_*.py``.
@@ -52,7 +53,7 @@ def contracted(function: Function) -> Function:
     return cast(Function, compiled)
 
 
-class _Announcement(event.Listener):  # type: ignore[misc]  # numba has no types for it
+class _Announcement(event.Listener):
     """Says once, on a terminal, that kernels are compiled: the first fit takes longer than the next."""
 
     def __init__(self) -> None:
@@ -75,7 +76,7 @@ _announcement = _Announcement()
 
 def _announce_compilation_of(compiled: Any) -> None:
     if not _announcement.kernels:
-        event.register("numba:compile", _announcement)
+        register("numba:compile", _announcement)
     _announcement.kernels.add(compiled)
 
 
