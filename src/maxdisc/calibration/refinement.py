@@ -230,7 +230,8 @@ class _Refinement:
             kept, weights = sampled(hashes, weights, most)
             training = training[kept]
         codes, learning, judging = self.rows.labels[training], ranked[training], ranked[held.rows]
-        *_, fit = fit_ridges(learning, codes, weights, down_to(PATH_RIDGE), self.n_classes, tol=LARGEST_GAP)
+        ridges = down_to(PATH_RIDGE)
+        *_, fit = fit_ridges(learning, codes, weights, ridges, self.n_classes, tol=LARGEST_GAP, by_size=False)
         out = [fit.scores(judging)]
         for end in ends[-2::-1]:
             (fit,) = fit_ridges(
@@ -242,6 +243,7 @@ class _Refinement:
                 tol=LARGEST_GAP,
                 start=fit,
                 max_sweeps=PATH_SWEEPS,
+                by_size=False,
             )
             out.append(fit.scores(self.first_columns(judging, end)))
         return out[::-1]

@@ -159,6 +159,8 @@ def evidence_line(evidence: dict[str, Any], log_loss: float | None) -> str:
         parts.append("weights " + " ".join(f"{weight:{digits}}" for weight in evidence["weights"][:12]))
     if evidence["corrected"]:
         parts.append(f"{evidence['corrected']:,} features corrected")
+    if evidence.get("by_length"):
+        parts.append("by length")
     if log_loss is not None:
         parts.append(f"held-out log-loss {log_loss:.4f}")
     return ", ".join(parts)

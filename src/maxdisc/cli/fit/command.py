@@ -174,7 +174,8 @@ def _fit_here(
             model = search.best_estimator_
         else:
             search = None
-            model = _make_estimator(roles, parameters, request.words).fit(rows.X, rows.y)
+            words = None if request.usual_words else request.words
+            model = _make_estimator(roles, parameters, words).fit(rows.X, rows.y)
         _give_names(model, dataset.matrix_names if roles.text is None else None)
     return _Result(model, rows, search)
 
@@ -223,14 +224,14 @@ def _require_classes(rows: Described, column: str, source: str, are_names: bool)
         )
 
 
-def _make_estimator(roles: Roles, parameters: dict[str, Any], words: dict[str, Any]) -> Any:
-    """Return a classifier, after a vectorizer for text."""
+def _make_estimator(roles: Roles, parameters: dict[str, Any], words: dict[str, Any] | None) -> Any:
+    """Return a classifier, after a vectorizer for text if it has parameters."""
     from sklearn.pipeline import Pipeline
 
     from maxdisc import MaxDiscClassifier
 
     classifier = MaxDiscClassifier(**parameters)
-    if roles.text is None:
+    if roles.text is None or words is None:
         return classifier
     from maxdisc.words.vectorizer import TermFrequencyVectorizer
 

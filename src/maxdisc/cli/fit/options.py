@@ -213,9 +213,16 @@ class WordOptions:
     ngrams: Annotated[
         str,
         typer.Option(
-            metavar="A,B", help="Words in a row, from A to B: 1,2 adds pairs.", rich_help_panel=TEXT
+            metavar="A,B",
+            help="Words in a row, from A to B: 1,2 adds pairs. auto: pairs if held-out rows ask for them.",
+            rich_help_panel=TEXT,
         ),
-    ] = "1,1"
+    ] = "auto"
+
+    @property
+    def are_usual(self) -> bool:
+        """Whether the classifier counts words, and pairs if held-out rows ask for them, by itself."""
+        return self == WordOptions()
 
     @property
     def files(self) -> list[Path]:
@@ -231,7 +238,7 @@ class WordOptions:
             "min_df": _number_or_word(self.min_df, "--min-df"),
             "max_df": _number_or_word(self.max_df, "--max-df"),
             "max_features": self.max_features,
-            "ngram_range": _ngrams(self.ngrams),
+            "ngram_range": (1, 1) if self.ngrams == "auto" else _ngrams(self.ngrams),
         }
 
 

@@ -23,6 +23,8 @@ class FitRequest:
     #: Parameters of the classifier and of the vectorizer.
     learning: dict[str, Any]
     words: dict[str, Any]
+    #: Whether the classifier counts words by itself, as no option says how.
+    usual_words: bool
     #: Whether labels that are numbers were said to be names.
     labels_are_names: bool
     search: bool
@@ -56,7 +58,15 @@ class FitRequest:
             workers.require_alone(learning.search, passes.is_streamed)
         workers.require_named()
         request = cls(
-            data, columns, parameters, word_parameters, labels_are_names, learning.search, passes, workers
+            data,
+            columns,
+            parameters,
+            word_parameters,
+            words.are_usual,
+            labels_are_names,
+            learning.search,
+            passes,
+            workers,
         )
         if workers.engine is Engine.spark:
             # Spark's rows are vectors, whose columns have no kind of their own.

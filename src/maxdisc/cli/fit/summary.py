@@ -33,6 +33,7 @@ def fit_facts(
         "family": fitted.family.name,
         "families": fitted.family_counts,
         "features": classifier.n_features_in_,
+        "words_in_a_term": _words_in_a_term(fitted.before),
         "features_kept": classifier.n_selected_,
         "smoothing": classifier.smoothing_.amount,
         "evidence": _evidence_facts(classifier),
@@ -74,6 +75,12 @@ def _search_facts(search: Any) -> dict[str, Any]:
     }
 
 
+def _words_in_a_term(before: Any) -> int:
+    """Return the most words in a row that are one feature of a model of text."""
+    found: tuple[int, int] = getattr(before[0], "ngram_range", (1, 1)) if before is not None else (1, 1)
+    return found[1]
+
+
 def _evidence_facts(classifier: Any) -> dict[str, Any]:
     """Return how much the densities of features count, and by what."""
     from maxdisc.calibration.evidence import Evidence as Weighed
@@ -82,13 +89,16 @@ def _evidence_facts(classifier: Any) -> dict[str, Any]:
     if isinstance(weighed, Weighed):
         corrected = 0 if weighed.columns is None else len(weighed.columns)
         kind = "refined" if corrected else "calibrated"
-        return {"kind": kind, "weights": weighed.weights.tolist(), "corrected": corrected}
-    return {"kind": "raw" if weighed is None else "averaged", "weights": [], "corrected": 0}
+        by_length = weighed.lengths is not None
+        weights = weighed.weights.tolist()
+        return {"kind": kind, "weights": weights, "corrected": corrected, "by_length": by_length}
+    kind = "raw" if weighed is None else "averaged"
+    return {"kind": kind, "weights": [], "corrected": 0, "by_length": False}
 
 
 def show_facts(facts: dict[str, Any]) -> None:
     """Show what a fit found, a line for each fact."""
-    noun = "words" if facts["kind"] == "text" else "features"
+    noun = "features" if facts["kind"] != "text" else "terms" if facts["words_in_a_term"] > 1 else "words"
     lines = [
         ("rows", f"{facts['rows']:,} in {facts['classes']} classes"),
         (noun, f"{facts['features_kept']:,} kept of {facts['features']:,}, {_family_summary(facts)}"),
