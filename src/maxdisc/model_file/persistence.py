@@ -283,6 +283,7 @@ def _facts(step: Step, container: Container) -> dict[str, Any]:
             "edges": shelf.listed("evidence.edges"),
             "weights": shelf.listed("evidence.weights"),
             "corrected": shelf.length("evidence.columns") if shelf.has("evidence.columns") else 0,
+            "by_length": "length" in step.fitted,
         }
     n_features = step.fitted.get("n_features") or shelf.length("ranking.order")
     return {
