@@ -54,7 +54,7 @@ from maxdisc.significance.table import Significance
 
 def _has_sums_that_add(estimator: MaxDiscClassifier) -> bool:
     """Whether it can go on with batches; if not, say why, as scikit-learn wants it said."""
-    if estimator.structure == "joint" or isinstance(estimator.structure, Joint):
+    if isinstance(estimator.structure, Joint) or estimator.structure == "joint":
         raise AttributeError(no_pairs("partial_fit", "a joint density", "structure='independent'"))
     return True
 
@@ -83,10 +83,13 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         :class:`maxdisc.densities.ClassDensities` to scores of shape (D,).
     n_features : "auto", "all", int or float, default="auto"
         How many features to keep: chosen on folds, all, that many, or that share.
-    structure : {"independent", "joint"} or Joint, default="independent"
+    structure : {"auto", "independent", "joint"} or Joint, default="auto"
         Features are independent within a class, or their means and covariances are constrained together (then
         the family is Gaussian): see :class:`maxdisc.Joint`. What a joint density leaves open is chosen
-        on the folds, with the number of features.
+        on the folds, with the number of features. "auto": joint for dense tables of numbers with more
+        features than rows (at most 2,048 rows), if nothing that joint densities do not have is asked for (a
+        family, redundancy, rows without labels); else independent. ``fit_rows`` and ``partial_fit`` take
+        features as independent unless joint densities are asked for. ``joint_`` says what was chosen.
     evidence : {"auto", "refined", "calibrated", "raw"}, default="auto"
         How much the features' log densities count. "auto": "refined" for sparse rows in memory, unless they
         are few, else "calibrated"; ``evidence_`` says which. "raw": as they are, as if features were
@@ -138,6 +141,10 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         How the words of documents are counted: a :class:`maxdisc.TermFrequencyVectorizer`, or a vectorizer
         of scikit-learn. None counts words as ``TermFrequencyVectorizer(scale="log")``. A clone is fitted;
         for X that is not documents the parameter does not matter.
+    class_weight : "balanced", dict or None, default=None
+        Multiplies the weights of rows: by a number for each label (1 for labels not in the dict), or
+        "balanced", which gives all classes the same weight in sum. It changes ``class_prior_`` as other
+        weights do; ``prior`` alone changes nothing else. ``fit_rows`` refuses it, ``partial_fit`` takes a dict.
 
     Attributes
     ----------
@@ -220,7 +227,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         family: Any = "auto",
         divergence: Any = "js_gm",
         n_features: str | int | float = "auto",
-        structure: str | Joint = "independent",
+        structure: str | Joint = "auto",
         evidence: str = "auto",
         smoothing: str | float | Smoothing = "auto",
         redundancy: float = 0.0,
@@ -234,6 +241,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         categorical_features: Any = None,
         missing: str = "ignore",
         vectorizer: Any = None,
+        class_weight: Any = None,
     ) -> None:
         self.family = family
         self.divergence = divergence
@@ -252,6 +260,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         self.categorical_features = categorical_features
         self.missing = missing
         self.vectorizer = vectorizer
+        self.class_weight = class_weight
 
     # ------------------------------------------------------------------ fitting
 
@@ -283,8 +292,10 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
                 require_some_labels(settings, missing)
             columns = settings.reads_columns(X)
             given = labelled(self, X, y, sample_weight, columns, reset=True)
+            given = given.with_class_weight(settings.class_weight, missing)
             settings.require_mixable(columns)
             if missing is None:
+                settings, given = given.structured(settings)
                 return self._take(learn(settings, data_of(settings, given, X, groups)))
             data, both = partly_labelled(settings, given, missing, X, groups)
             return self._take(learn_partly(settings, data, both))
@@ -310,6 +321,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         settings = self._asked()
         if settings.unlabelled is not None:
             raise ValueError("fit_rows learns from labelled rows alone: use fit, or unlabelled=None.")
+        if settings.class_weight is not None:
+            raise ValueError("fit_rows takes rows with their weights: use class_weight=None, and weigh those.")
         labels = np.asarray(classes)
         if labels.ndim != 1 or not np.array_equal(labels, np.unique(labels)):
             raise ValueError(f"classes must be labels in sorted order, each once, got {classes!r}.")
@@ -333,7 +346,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
 
         A model that begins with ``partial_fit`` keeps all features, smooths as its family usually does and
         takes evidence as it is, unless the parameters say otherwise or :meth:`choose_n_features` is called.
-        One that begins with ``fit`` goes on with what ``fit`` chose and how it weighed the evidence.
+        One that begins with ``fit`` goes on with what ``fit`` chose and how it weighed the evidence. If that
+        was joint densities by ``structure="auto"``, it goes on with independent features, as if it had begun
+        with ``partial_fit``, and warns: sums of single features are all that batches add to.
 
         The vocabulary of documents is that of the first batch, or of ``fit``: terms that only later batches
         have are passed over. Give a vectorizer with a ``vocabulary`` where the terms are known beforehand.
@@ -356,13 +371,15 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         """
         with self._all_or_nothing():
             settings, before = self._asked(), getattr(self, "_learnt", None)
-            settings.require_single_features("partial_fit", before and before.joint)
+            settings.require_single_features("partial_fit")
+            settings.require_batch_weights()
             X = vectorize(self, X, y, reset=before is None)
             if before is None:
                 columns = settings.reads_columns(X)
             else:
                 _, columns = self.moments_, before.schema is not None
             given = labelled(self, X, y, sample_weight, columns, reset=before is None)
+            given = given.with_class_weight(settings.class_weight)
             settings.require_mixable(columns)
             return self._take(added(settings, before, batch_of(settings, given, X, classes, before)))
 
@@ -382,7 +399,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             This estimator, with ``path_``, ``n_selected_`` and, if "auto", ``smoothing_`` chosen anew.
         """
         _, settings, learnt = self.moments_, self._asked(), self._learnt
-        settings.require_single_features("choose_n_features", learnt.joint)
+        settings.require_single_features("choose_n_features")
         given = self._known(X, y, sample_weight)
         kept = np.flatnonzero(given.weights)
         if len(np.unique(given.labels[kept])) < 2:
@@ -487,6 +504,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         told = super().__repr__(N_CHAR_MAX)
+        if getattr(self, "joint_", None) is not None:
+            return f"{told} of joint densities"
         if self._schema is None or plain_family(self._schema) is not None:
             return told
         counts = (f"{len(columns)} {family.name}" for family, columns in self._schema.families_of_columns())
@@ -553,7 +572,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         X = vectorize(self, X)
         given = labelled(self, X, y, sample_weight, self._schema is not None, reset=False)
         self._learnt.require_seen(given.labels)
-        return given
+        return given.with_class_weight(self._asked().class_weight)
 
     # ------------------------------------------------------------------ prediction
 

@@ -192,7 +192,7 @@ class LabelledStream:
         elif seen.sparse:
             example = sp.csr_array(([seen.least], ([0], [0])), shape=example.shape)
         rows: Rows = PartitionedRows(self, self._rows_of, len(seen.labels), Looks(example, seen.n_rows))
-        if classifier.structure != "independent":
+        if settings.joint is not None:
             # They ask for sums in the middle of others.
             rows = BatchRows(self._arrays, len(seen.labels), self.names)
         classifier.fit_rows(rows, seen.y, self._schema)

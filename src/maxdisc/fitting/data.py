@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,9 +23,10 @@ from maxdisc.fitting.expectation_maximisation import PartlyLabelled, UnlabelledR
 from maxdisc.fitting.fitted_model import FittedModel
 from maxdisc.fitting.learning import Data
 from maxdisc.fitting.settings import Settings
-from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, canonical, column_name
+from maxdisc.moments.class_moments import ratio
+from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, canonical, column_name, is_sparse
 from maxdisc.numerics.user_warnings import notice
-from maxdisc.rows.frames import Cells, cells_of
+from maxdisc.rows.frames import NUMBER, Cells, cells_of
 from maxdisc.rows.row_sources import ArrayRows, Folds
 from maxdisc.rows.schema import Schema, first_unobserved
 from maxdisc.rows.table_totals import TableTotals
@@ -51,6 +52,39 @@ class Labelled:
     def __getitem__(self, rows: Integers) -> Labelled:
         return Labelled(self.X[rows], self.labels[rows], self.weights[rows], self.names)
 
+    @property
+    def n_rows(self) -> float:
+        """How many rows there are: a row of weight 2 is two, weights far below 1 are as many as if equal."""
+        total, squares = self.weights.sum(), self.weights @ self.weights
+        return float(total * max(1.0, total / squares))
+
+    def structured(self, settings: Settings) -> tuple[Settings, Labelled]:
+        """Return the settings with the structure that suits these rows, and the rows as it takes them."""
+        is_table = isinstance(self.X, Cells)
+        if is_sparse(self.X) or (is_table and not (self.X.kinds == NUMBER).all()):
+            return settings, self
+        found = settings.structured(self.n_rows, self.X.shape[1])
+        return found, replace(self, X=self.X.numbers) if is_table and found.joint is not None else self
+
+    def with_class_weight(
+        self, class_weight: Mapping[Any, float] | str | None, missing: Booleans | None = None
+    ) -> Labelled:
+        """Return the rows, each weight times that of its class; rows without a label keep theirs."""
+        if class_weight is None:
+            return self
+        known = np.arange(len(self.labels)) if missing is None else np.flatnonzero(~missing)
+        classes, codes = np.unique(self.labels[known], return_inverse=True)
+        if isinstance(class_weight, str):
+            mass = np.bincount(codes, self.weights[known], len(classes))
+            factor = ratio(mass.sum() / np.count_nonzero(mass), mass)
+        else:
+            factor = _given_weights(class_weight, classes.tolist())
+        weights = self.weights.copy()
+        weights[known] *= factor[codes]
+        if not weights[known].any():
+            raise ValueError("class_weight leaves no row any weight: give some class more than 0.")
+        return replace(self, weights=weights)
+
     def with_weight(self) -> Labelled:
         """Without the rows that weigh nothing; no copy if there are none."""
         return self if self.weights.all() else self[np.flatnonzero(self.weights)]
@@ -63,6 +97,17 @@ class Labelled:
         """With codes into classes that have all the labels."""
         codes = np.searchsorted(classes, self.labels)
         return ArrayRows(self.encoded(schema), codes, len(classes), self.weights, self.names)
+
+
+def _given_weights(class_weight: Mapping[Any, float], labels: list[Any]) -> Floats:
+    """Return the weight of each label, 1 where none is given; raise ``ValueError`` for a misspelt label."""
+    unknown = [label for label in class_weight if label not in labels]
+    if unknown and not all(label in class_weight for label in labels):
+        raise ValueError(
+            f"class_weight has {unknown[0]!r}, which is no label of y: use "
+            f"{', '.join(map(repr, labels[:5]))}{', ...' if len(labels) > 5 else ''}."
+        )
+    return np.array([float(class_weight.get(label, 1.0)) for label in labels])
 
 
 def labelled(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -29,6 +29,7 @@ from maxdisc.rows.row_sources import Folds, HashFolds
 from maxdisc.rows.schema import Schema
 from maxdisc.rows.table_totals import TableTotals
 from maxdisc.rows.validation import (
+    given_class_weight,
     given_prior,
     given_redundancy,
     given_size,
@@ -38,6 +39,7 @@ from maxdisc.rows.validation import (
     require_one_of,
 )
 from maxdisc.selection.fold_models import Choice, Rule
+from maxdisc.selection.joint_fold_models import FEW_ROWS, MOST_CELLS
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +50,8 @@ class Settings:
     divergence: Divergence
     n_features: Any
     joint: Joint | None
+    is_automatic: bool
+    class_weight: Mapping[Any, float] | str | None
     evidence: str
     smoothing: Smoothing | None
     redundancy: float
@@ -79,6 +83,8 @@ class Settings:
             divergence=divergence,
             n_features=given["n_features"],
             joint=joint,
+            is_automatic=isinstance(given["structure"], str) and given["structure"] == "auto",
+            class_weight=given_class_weight(given["class_weight"]),
             evidence=given["evidence"],
             smoothing=given_smoothing(given["smoothing"]),
             redundancy=redundancy,
@@ -97,6 +103,20 @@ class Settings:
         """Whether anything is left to be chosen on folds."""
         settled = self.smoothing is not None if self.joint is None else self.joint.settled
         return self.n_features == "auto" or not settled or self.evidence != "raw"
+
+    def structured(self, n_rows: float, n_features: int) -> Settings:
+        """Return these settings with joint densities, if rows in memory are to have them by default."""
+        size = self.size(n_features)
+        is_wide = n_rows < n_features and n_rows <= FEW_ROWS
+        if not (is_wide and self._may_join and (size is None or size <= MOST_CELLS // FEW_ROWS)):
+            return self
+        return replace(self, joint=Joint())
+
+    @property
+    def _may_join(self) -> bool:
+        """Return whether nothing was asked for that joint densities do not have."""
+        given = {name: getattr(self, name) for name in ("family", "categorical_features", "missing")}
+        return self.is_automatic and not self.redundancy and _is_joinable(given)
 
     @property
     def may_refine(self) -> bool:
@@ -168,9 +188,17 @@ class Settings:
         if columns and self.redundancy:
             raise ValueError("redundancy is of numbers of one family: use redundancy=0.0 for mixed columns.")
 
-    def require_single_features(self, method: str, joint: Joint | None) -> None:
+    def require_batch_weights(self) -> None:
+        """Raise ``ValueError`` for weights of classes that one batch alone does not tell."""
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                "partial_fit sees one batch at a time, and class_weight='balanced' needs the sizes of all "
+                "classes: give a dict, or sample_weight."
+            )
+
+    def require_single_features(self, method: str) -> None:
         """Raise ``ValueError`` where sums for each feature alone, which batches add to, are not enough."""
-        if self.joint is not None or joint is not None:
+        if self.joint is not None:
             what, instead = "a joint density", "structure='independent'"
         elif self.redundancy > 0:
             what, instead = f"redundancy={self.redundancy!r}", "redundancy=0.0"
@@ -189,16 +217,22 @@ def no_pairs(method: str, what: str, instead: str) -> str:
 
 def _require_joint(given: Mapping[str, Any]) -> None:
     """Raise ``ValueError`` for what joint densities cannot have."""
-    family = given["family"]
-    asked = given["categorical_features"] is not None or given["missing"] == "informative"
-    if asked or (family != "auto" and not _is_gaussian(family)):
+    if not _is_joinable(given):
         raise ValueError(
-            f"joint densities are Gaussian: use family='auto', not {family!r}, or structure='independent'."
+            f"joint densities are Gaussian: use family='auto', not {given['family']!r}, or "
+            "structure='independent'."
         )
     if given["redundancy"]:
         raise ValueError(
             "joint densities know what features share: use redundancy=0.0, or Joint(search='greedy')."
         )
+
+
+def _is_joinable(given: Mapping[str, Any]) -> bool:
+    """Return whether columns may be Gaussian, all of them."""
+    family = given["family"]
+    asked = given["categorical_features"] is not None or given["missing"] == "informative"
+    return not asked and ((isinstance(family, str) and family == "auto") or _is_gaussian(family))
 
 
 def _is_gaussian(family: Any) -> bool:

@@ -14,6 +14,7 @@ from maxdisc.cli.console import Speech, evidence_line, say_facts, say_json, size
 from maxdisc.cli.failures import BadInputError, command
 from maxdisc.cli.fit.column_options import AskedColumns, require_numbers
 from maxdisc.cli.options import (
+    ClassWeight,
     DATA,
     LEARNING,
     OUTPUT,
@@ -122,10 +123,15 @@ def fit(
     structure: Annotated[
         Structure,
         typer.Option(
-            help="joint: covariances too, for tables; better where features move together.",
+            help="joint: covariances too, for tables; better where features move together. auto: joint for "
+            "tables of numbers with more features than rows.",
             rich_help_panel=LEARNING,
         ),
-    ] = Structure.independent,
+    ] = Structure.auto,
+    class_weight: Annotated[
+        Optional[ClassWeight],
+        typer.Option(help="balanced: all classes weigh the same in sum.", rich_help_panel=LEARNING),
+    ] = None,
     evidence: Annotated[
         Evidence,
         typer.Option(
@@ -299,6 +305,10 @@ def fit(
         "rule": Rule.small.value if small else rule.value,
         "missing": asked.missing,
     }
+    if class_weight is not None:
+        if engine is not Engine.local or stream or checkpoint is not None:
+            raise BadInputError("--class-weight needs the rows in memory: leave out --stream, --engine, or it.")
+        learning["class_weight"] = class_weight.value
     if unlabelled is not None:
         _require_soft(skip_unlabelled, search, stream or checkpoint is not None, engine, structure)
         learning["unlabelled"] = unlabelled
