@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.decisions.linear import LinearDecision
+from maxdisc.decisions.linear import BREADTH, LinearDecision
 from maxdisc.decisions.sweep import Sweep, counted
 from maxdisc.densities.class_densities import LEAST_SPREAD
 from maxdisc.families import Gaussian
@@ -260,6 +260,39 @@ class JointDecision:
             slope[:, self.rate == 0] = 0.0
             out.append(base + np.where(np.isnan(z), 0.0, slope).sum(axis=1))
         return np.concatenate(out)
+
+    def log_densities(self, X: Matrix) -> Floats:
+        """Return the log density of each row in each class, shape (N, C), up to what no class changes.
+
+        Comparable with those of :meth:`unknown`: the slopes of the transform are left out.
+        """
+        out = [
+            self._by_pattern(
+                z, lambda part, some: part._evidence(some) + part._common(some)[:, None], self.n_classes
+            )
+            for z, _ in self._blocks(X)
+        ]
+        return np.concatenate(out)
+
+    def unknown(self) -> JointDecision:
+        """Return the densities of two unknown classes: with the moments of all rows, and a far broader one."""
+        prior = np.exp(self.log_prior)
+        share = prior.sum(keepdims=True) if self.shared else prior
+        variance = (share / self.tail).sum()
+        middle = prior @ self.center
+        loadings = self.factor / np.sqrt(1 - self.lengths)[:, :, None]
+        within = loadings * np.sqrt(share / self.tail)[:, None, None]
+        between = np.sqrt(prior)[:, None] * (self.center - middle)
+        spectrum = _Spectrum.of(np.concatenate([*within, between]) / np.sqrt(variance))
+        length = spectrum.variances / (1 + spectrum.variances)
+        factor = np.sqrt(length)[:, None] * spectrum.directions
+        return replace(
+            self,
+            center=np.stack([middle, middle]),
+            tail=np.array([1.0, BREADTH]) / variance,
+            factor=np.stack([factor, factor]),
+            log_prior=np.zeros(2),
+        )
 
     def contributions(self, X: Matrix) -> Floats:
         """Return what each kept feature adds to each class's score, shape (N, C, K).

@@ -8,7 +8,9 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from maxdisc.calibration.novelty import Novelty
 from maxdisc.decisions.joint import POOLED
+from maxdisc.decisions.joint_average import finite
 from maxdisc.densities.class_densities import class_prior
 from maxdisc.divergences.class_divergences import FeatureRanking
 from maxdisc.families import FAMILIES
@@ -54,7 +56,7 @@ def learn_jointly(
     else:
         choice = JointChoice(average.joint, len(average.decision.columns), average.path)
         made = average.ranking, average.decision if prior is None else average.decision.under(prior)
-    return FittedModel(
+    learnt = FittedModel(
         family,
         classes,
         class_prior(moments, prior),
@@ -68,6 +70,20 @@ def learn_jointly(
         None if average is None else average.evidence,
         names=names,
     )
+    return learnt if average is None else replace(learnt, usual=_usual(average))
+
+
+def _usual(average: Average) -> Novelty | None:
+    """How well held-out rows fit their classes; None where too few tell."""
+    level = finite(average.decision.density.log_prior)
+    held = average.held.levelled()
+    # Of a class with a single row nothing is known while that row is held out.
+    counts = np.bincount(held.codes[held.weights > 0], minlength=len(level))
+    held = held.select((counts >= 2)[held.codes] & (held.weights > 0))
+    if (counts >= 2).sum() < 2 or len(held) < len(level) + 1:
+        return None
+    known, unknown = np.split(held.evidence, [len(level)], axis=1)
+    return Novelty.learnt(known, unknown, held.weights, np.array([average.trust]), level)
 
 
 def _average(settings: Settings, models: JointModels, size: int | None) -> Average | None:

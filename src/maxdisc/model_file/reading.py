@@ -68,7 +68,7 @@ _OPTIONAL = {
     "weighed": {"novelty", "unlabelled", "n_features"},
     "mixed": {"novelty", "unlabelled", "n_features"},
     "joint": {"n_features"},
-    "averaged": {"n_features"},
+    "averaged": {"novelty", "n_features"},
     "vectorizer": {"n_features"},
     "discriminative": {"dual"},
 }
@@ -322,6 +322,7 @@ class Shelf:
         decision: LinearDecision | JointDecision | AveragedDecision
         evidence: Evidence | AveragedEvidence | None = None
         unknown: LinearDecision | None = None
+        usual: Novelty | None = None
         if joint is None:
             decision = self.value(LinearDecision, "decision", family=family)
             if "evidence" in fitted:
@@ -331,6 +332,9 @@ class Shelf:
                 unknown = self._unknown(decision, 0)
         elif "average" in fitted:
             decision, evidence = self._average(fitted["average"])
+            if "novelty" in fitted:
+                self.lengths["E"] = 1
+                usual = self._novelty(fitted["novelty"])
         else:
             decision = self.value(JointDecision, "decision")
         class_prior = self.array("class_prior", Field("C"))
@@ -345,7 +349,7 @@ class Shelf:
         require_sound(ranking, decision, class_prior, prior, path, self.lengths["D"])
         choice, made = Choice(smoothing, self.lengths["K"], path, stability), (ranking, decision)
         given = (family, classes, class_prior, prior, divergence, choice, self.lengths["D"], moments)
-        return FittedModel(*given, made, joint, evidence, unknown, selected=selected)
+        return FittedModel(*given, made, joint, evidence, unknown, selected=selected, usual=usual)
 
     def _ranking(self, fitted: Node) -> FeatureRanking | None:
         """Return the ranking of all features; None if only the selected ones were written."""

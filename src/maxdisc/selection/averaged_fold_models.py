@@ -19,6 +19,7 @@ from maxdisc.divergences.class_divergences import FeatureRanking
 from maxdisc.numerics.matrices import Floats, Integers, Matrix, blocks
 from maxdisc.rows.row_sources import ArrayRows, BatchRows, Folds, Rows
 from maxdisc.selection.fold_models import Rule, SelectionPath
+from maxdisc.selection.held_out import DensityTrial, HeldOut, enough_rows
 from maxdisc.selection.joint_fold_models import TRIED, FoldSamples, JointModels
 
 #: Ridges of the shared covariance in units of K / N: r gives the shrinkage l / (1 + l), with l = r K / N.
@@ -63,6 +64,9 @@ class Average:
     joint: Joint
     path: SelectionPath
     evidence: AveragedEvidence
+    #: Log densities of held-out rows under the best density of their fold, and its trust.
+    held: HeldOut
+    trust: float
 
 
 def weights_of(losses: Floats, n_rows: float) -> Floats:
@@ -234,7 +238,26 @@ class AveragedModels:
             min(sum(float(counts.correct[0]) for counts in judged) / weight, 1.0),
             n_rows,
         )
-        return Average(ranking, decision, joint, path, evidence)
+        return Average(
+            ranking, decision, joint, path, evidence, self._held_densities(best), float(trusts[best])
+        )
+
+    def _held_densities(self, best: int) -> HeldOut:
+        """Return log densities of held-out rows in all classes and two unknown ones, shape (n, C + 2, 1)."""
+        member, rows = self.members[best], self.models.rows
+        most = enough_rows(rows.n_classes, sum(folds.count for folds in self.models.plans))
+        parts: list[HeldOut] = []
+        for folds in self.models.fixed_plans:
+            samples = self.samples(folds, member.size)[member.candidate]
+
+            def trial_of(fold: int, samples: FoldSamples = samples) -> DensityTrial:
+                sample = samples.of(fold)[1]
+                shrinkage = self.shrinkages(sample, member.size)[self._strengths.index(member.strength)]
+                return DensityTrial(sample.decision(member.size, shrinkage), most)
+
+            found = rows.sweep(trial_of, np.array([member.size]), folds)
+            parts += [part for fold, part in enumerate(found) if samples.trained(fold)]
+        return HeldOut.joined(parts)
 
     def _n_held(self, sweeps: Sequence[Sweep]) -> float:
         """Return how many rows were held out, each counted once however often it was."""

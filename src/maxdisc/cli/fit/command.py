@@ -14,13 +14,13 @@ from maxdisc.cli.console import Speech, evidence_line, say_facts, say_json, size
 from maxdisc.cli.failures import BadInputError, command
 from maxdisc.cli.fit.column_options import AskedColumns, require_numbers
 from maxdisc.cli.options import (
-    ClassWeight,
     DATA,
     LEARNING,
     OUTPUT,
     STREAM,
     TEXT,
     WORKERS,
+    ClassWeight,
     DataArgument,
     Divergence,
     EncodingOption,
@@ -307,7 +307,9 @@ def fit(
     }
     if class_weight is not None:
         if engine is not Engine.local or stream or checkpoint is not None:
-            raise BadInputError("--class-weight needs the rows in memory: leave out --stream, --engine, or it.")
+            raise BadInputError(
+                "--class-weight needs the rows in memory: leave out --stream, --engine, or it."
+            )
         learning["class_weight"] = class_weight.value
     if unlabelled is not None:
         _require_soft(skip_unlabelled, search, stream or checkpoint is not None, engine, structure)
@@ -578,6 +580,7 @@ def _facts(model: Any, roles: Roles, rows: Described, output: Path, seconds: flo
         "classes": len(classifier.classes_),
         "family": fitted.family.name,
         "families": fitted.family_counts,
+        "structure": "independent" if classifier.joint_ is None else "joint",
         "features": classifier.n_features_in_,
         "features_kept": classifier.n_selected_,
         "smoothing": classifier.smoothing_.amount,
@@ -643,7 +646,8 @@ def _show(facts: dict[str, Any]) -> None:
 
 def _told_families(facts: dict[str, Any]) -> str:
     if len(facts["families"]) == 1:
-        return f"{facts['family']} densities"
+        kind = "joint " if facts["structure"] == "joint" else ""
+        return f"{kind}{facts['family']} densities"
     return "by family: " + ", ".join(f"{n:,} {name}" for name, n in facts["families"].items())
 
 
