@@ -144,7 +144,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     class_weight : "balanced", dict or None, default=None
         Multiplies the weights of rows: by a number for each label (1 for labels not in the dict), or
         "balanced", which gives all classes the same weight in sum. It changes ``class_prior_`` as other
-        weights do; ``prior`` alone changes nothing else. ``fit_rows`` refuses it, ``partial_fit`` takes a dict.
+        weights do. ``fit_rows`` refuses it, ``partial_fit`` takes a dict.
 
     Attributes
     ----------

@@ -266,16 +266,14 @@ class JointDecision:
 
         Comparable with those of :meth:`unknown`: the slopes of the transform are left out.
         """
-        out = [
-            self._by_pattern(
-                z, lambda part, some: part._evidence(some) + part._common(some)[:, None], self.n_classes
-            )
-            for z, _ in self._blocks(X)
-        ]
-        return np.concatenate(out)
+
+        def absolute(part: JointDecision, z: Floats) -> Floats:
+            return part._evidence(z) + part._common(z)[:, None]
+
+        return np.concatenate([self._by_pattern(z, absolute, self.n_classes) for z, _ in self._blocks(X)])
 
     def unknown(self) -> JointDecision:
-        """Return the densities of two unknown classes: with the moments of all rows, and a far broader one."""
+        """Return the densities of two unknown classes: that of all rows together, and a far broader one."""
         prior = np.exp(self.log_prior)
         share = prior.sum(keepdims=True) if self.shared else prior
         variance = (share / self.tail).sum()

@@ -75,7 +75,7 @@ class Labelled:
         known = np.arange(len(self.labels)) if missing is None else np.flatnonzero(~missing)
         classes, codes = np.unique(self.labels[known], return_inverse=True)
         if isinstance(class_weight, str):
-            mass = np.bincount(codes, self.weights[known], len(classes))
+            mass = np.bincount(codes, self.weights[known], len(classes)).astype(np.float64)
             factor = ratio(mass.sum() / np.count_nonzero(mass), mass)
         else:
             factor = _given_weights(class_weight, classes.tolist())

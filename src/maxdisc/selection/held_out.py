@@ -139,7 +139,12 @@ class DensityTrial:
     most: int
 
     def swept(
-        self, X: Matrix, labels: npt.NDArray[Any], weights: Floats, sizes: Integers, rows: Integers
+        self,
+        X: Matrix,
+        labels: npt.NDArray[Any],
+        weights: Floats,
+        sizes: Integers,  # noqa: ARG002  # a density has a size of its own
+        rows: Integers,
     ) -> HeldOut:
         """Return them as evidence of shape (n, C + 2, 1)."""
         rows, codes, weights, hashes, seen = draw_rows(X, labels, weights, rows, self.most)
