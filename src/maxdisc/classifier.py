@@ -322,9 +322,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         if settings.unlabelled is not None:
             raise ValueError("fit_rows learns from labelled rows alone: use fit, or unlabelled=None.")
         if settings.class_weight is not None:
-            raise ValueError(
-                "fit_rows takes rows with their weights: use class_weight=None, and weigh those."
-            )
+            raise ValueError("fit_rows takes rows as they weigh: use class_weight=None, and weigh the rows.")
         labels = np.asarray(classes)
         if labels.ndim != 1 or not np.array_equal(labels, np.unique(labels)):
             raise ValueError(f"classes must be labels in sorted order, each once, got {classes!r}.")

@@ -602,3 +602,24 @@ def test_a_fitted_joint_model_can_be_looked_through():
     X, y = rng.normal(size=(30, 3)), np.arange(30) % 2
     for evidence in ("raw", "calibrated"):
         assert "decision_" in dir(MaxDiscClassifier(structure="joint", evidence=evidence, cv=3).fit(X, y))
+
+
+@pytest.mark.parametrize("covariance", ["shared", "per_class"])
+def test_unknown_classes_have_the_moments_of_all_rows(covariance):
+    X, y = load_iris(return_X_y=True)
+    joint = Joint(covariance, shrinkage=0.3, transform=None)
+    model = MaxDiscClassifier(structure=joint, evidence="raw", n_features=4).fit(X[:120], y[:120])
+    decision, prior = model.decision_, model.class_prior_
+    precisions = [
+        tail * (np.eye(4) - factor.T @ factor)
+        for tail, factor in zip(decision.tail, decision.factor, strict=True)
+    ]
+    spreads = [np.linalg.inv(precision) for precision in precisions] * (3 if decision.shared else 1)
+    z = decision.standardised(X[:, decision.columns])
+    known = [multivariate_normal(m, s).logpdf(z) for m, s in zip(decision.center, spreads, strict=True)]
+    np.testing.assert_allclose(decision.log_densities(X), np.transpose(known), atol=1e-8)
+    middle = prior @ decision.center
+    gaps = decision.center - middle
+    total = np.einsum("c,cij->ij", prior, np.stack(spreads)) + (prior[:, None] * gaps).T @ gaps
+    beside = [multivariate_normal(middle, scale * total).logpdf(z) for scale in (1, 1000)]
+    np.testing.assert_allclose(decision.unknown().log_densities(X), np.transpose(beside), atol=1e-8)
