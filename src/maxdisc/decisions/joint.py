@@ -511,11 +511,12 @@ class JointSample:
         squares = (center**2).sum(axis=1)
         if len(along) == 1 and _near(squares):
             ((rows, classes),) = along
-            products = z @ center.T
-            for shrinkage in shrinkages:
-                shares, (length,) = self._shrunk(size, shrinkage)
-                half = 0.5 * (squares - classes**2 @ length)
-                yield self.log_prior + (products - (rows * length) @ classes.T - half) / shares[0]
+            shrunk = [self._shrunk(size, shrinkage) for shrinkage in shrinkages]
+            shares = np.array([share for share, _ in shrunk])
+            lengths = np.stack([length for _, (length,) in shrunk])
+            half = 0.5 * (squares - lengths @ (classes**2).T)
+            inside = (rows * lengths[:, None]) @ classes.T
+            yield from self.log_prior + (z @ center.T - inside - half[:, None]) / shares[:, :, None]
             return
         telling = np.count_nonzero(self.rate[:size])
         gaps = np.stack([((z - m) ** 2).sum(axis=1) for m in center], axis=1)

@@ -14,7 +14,7 @@ from maxdisc.conditional.corrections import ScaledRows, correct
 from maxdisc.conditional.shared_weights import doubt
 from maxdisc.decisions.joint import FAR, POOLED, Joint, JointSample, LogTransform, Shrinkage
 from maxdisc.decisions.joint_average import AveragedDecision, AveragedEvidence, LinearForm, cells, finite
-from maxdisc.decisions.sweep import Sweep, counted
+from maxdisc.decisions.sweep import Sweep, counted, trusted_losses
 from maxdisc.divergences.class_divergences import FeatureRanking
 from maxdisc.numerics.matrices import Floats, Integers, Matrix, blocks
 from maxdisc.rows.row_sources import ArrayRows, BatchRows, Folds, Rows
@@ -239,23 +239,23 @@ class AveragedModels:
             n_rows,
         )
         return Average(
-            ranking, decision, joint, path, evidence, self._held_densities(best), float(trusts[best])
+            ranking, decision, joint, path, evidence, self._held_densities(best, trials), float(trusts[best])
         )
 
-    def _held_densities(self, best: int) -> HeldOut:
+    def _held_densities(self, best: int, trials: Sequence[_Trials]) -> HeldOut:
         """Return log densities of held-out rows in all classes and two unknown ones, shape (n, C + 2, 1)."""
         member, rows = self.members[best], self.models.rows
         most = enough_rows(rows.n_classes, sum(folds.count for folds in self.models.plans))
         parts: list[HeldOut] = []
-        for folds in self.models.fixed_plans:
-            samples = self.samples(folds, member.size)[member.candidate]
+        for trial in trials:
+            samples = trial.samples[member.candidate]
 
             def trial_of(fold: int, samples: FoldSamples = samples) -> DensityTrial:
                 sample = samples.of(fold)[1]
                 shrinkage = self.shrinkages(sample, member.size)[self._strengths.index(member.strength)]
                 return DensityTrial(sample.decision(member.size, shrinkage), most)
 
-            found = rows.sweep(trial_of, np.array([member.size]), folds)
+            found = rows.sweep(trial_of, np.array([member.size]), trial.folds)
             parts += [part for fold, part in enumerate(found) if samples.trained(fold)]
         return HeldOut.joined(parts)
 
@@ -375,7 +375,8 @@ class _Trials:
     def _swept(self, trial_of: Callable[[int], _Trial], n_models: int) -> list[Sweep]:
         found = self.averaged.models.rows.sweep(trial_of, np.arange(n_models), self.folds)
         out = [s for fold, s in enumerate(found) if s.weight > 0 and self.trained(fold)]
-        self.__dict__.pop("samples", None)  # large, and not needed beside those of other plans
+        if not all(samples.are_kept for samples in self.samples.values()):
+            self.__dict__.pop("samples", None)  # large, and not needed beside those of other plans
         return out
 
 
@@ -468,6 +469,10 @@ def _weighted(scores: Floats, shares: Floats) -> Floats:
 def _counts(
     scores: Floats, labels: npt.NDArray[Any], weights: Floats, trusts: Sequence[float], doubt: float = 0.0
 ) -> Sweep:
+    if len(trusts) > 1 and labels.ndim == 1:
+        correct = (scores.argmax(axis=-1) == labels) @ weights
+        loss = trusted_losses(scores, labels, weights, trusts, doubt)
+        return Sweep(correct, loss, float(weights.sum()), float(weights @ weights))
     losses = [counted(trust * scores, labels, weights, doubt) for trust in trusts]
     w = weights if labels.ndim == 1 else weights * labels.sum(axis=1)
     loss = np.stack([loss for _, loss in losses]) if len(trusts) > 1 else losses[0][1]
