@@ -27,7 +27,6 @@ from maxdisc.fitting.data import (
     Labelled,
     batch_of,
     cells,
-    data_of,
     labelled,
     names_of,
     partly_labelled,
@@ -41,6 +40,7 @@ from maxdisc.fitting.ranking_table import permuted, ranking_table, told_signific
 from maxdisc.fitting.sampling import drawn
 from maxdisc.fitting.semi_supervised import learn_partly
 from maxdisc.fitting.settings import Settings, no_pairs
+from maxdisc.fitting.structure import learn_structure
 from maxdisc.moments.smoothing import Smoothing
 from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, log_sum_exp
 from maxdisc.numerics.result_frame import Frame
@@ -295,8 +295,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             given = given.with_class_weight(settings.class_weight, missing)
             settings.require_mixable(columns)
             if missing is None:
-                settings, given = given.structured(settings)
-                return self._take(learn(settings, data_of(settings, given, X, groups)))
+                return self._take(learn_structure(settings, given, X, groups))
             data, both = partly_labelled(settings, given, missing, X, groups)
             return self._take(learn_partly(settings, data, both))
 

@@ -24,9 +24,9 @@ from maxdisc.fitting.fitted_model import FittedModel
 from maxdisc.fitting.learning import Data
 from maxdisc.fitting.settings import Settings
 from maxdisc.moments.class_moments import ratio
-from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, canonical, column_name, is_sparse
+from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, canonical, column_name
 from maxdisc.numerics.user_warnings import notice
-from maxdisc.rows.frames import NUMBER, Cells, cells_of
+from maxdisc.rows.frames import Cells, cells_of
 from maxdisc.rows.row_sources import ArrayRows, Folds
 from maxdisc.rows.schema import Schema, first_unobserved
 from maxdisc.rows.table_totals import TableTotals
@@ -57,14 +57,6 @@ class Labelled:
         """How many rows there are: a row of weight 2 is two, weights far below 1 are as many as if equal."""
         total, squares = self.weights.sum(), self.weights @ self.weights
         return float(total * max(1.0, total / squares))
-
-    def structured(self, settings: Settings) -> tuple[Settings, Labelled]:
-        """Return the settings with the structure that suits these rows, and the rows as it takes them."""
-        is_table = isinstance(self.X, Cells)
-        if is_sparse(self.X) or (is_table and not (self.X.kinds == NUMBER).all()):
-            return settings, self
-        found = settings.structured(self.n_rows, self.X.shape[1])
-        return found, replace(self, X=self.X.numbers) if is_table and found.joint is not None else self
 
     def with_class_weight(
         self, class_weight: Mapping[Any, float] | str | None, missing: Booleans | None = None

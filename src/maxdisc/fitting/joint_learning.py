@@ -22,6 +22,9 @@ from maxdisc.selection.averaged_fold_models import Average, AveragedModels, aver
 from maxdisc.selection.fold_models import Choice
 from maxdisc.selection.joint_fold_models import JointChoice, JointModels
 
+#: By default conditional models are averaged while a step of their solver takes at most so many products.
+MOST_PRODUCTS = 2**21
+
 
 def learn_jointly(
     settings: Settings,
@@ -91,7 +94,7 @@ def _average(settings: Settings, models: JointModels, size: int | None) -> Avera
     sizes = np.array([size]) if size else averaged_sizes(models.largest)
     # Held-out rows have the shares of the training rows: trust is learnt from them under these.
     trusted = replace(models, prior=None)
-    average = AveragedModels(trusted, sizes, settings.evidence == "refined").average(settings.rule)
+    average = AveragedModels(trusted, sizes, _refines(settings, models)).average(settings.rule)
     if average is None:
         notice(
             f"evidence={settings.evidence!r} needs held-out rows that tell models apart, of classes that "
@@ -99,6 +102,14 @@ def _average(settings: Settings, models: JointModels, size: int | None) -> Avera
             "evidence='raw'."
         )
     return average
+
+
+def _refines(settings: Settings, models: JointModels) -> bool:
+    """Return whether conditional models are averaged, too: if asked for, or where they are quickly solved."""
+    if settings.evidence != "auto" or not isinstance(models.rows, ArrayRows):
+        return settings.evidence == "refined"
+    n_rows, n_features = models.rows.X.shape
+    return n_rows * min(n_rows, n_features) * models.rows.n_classes <= MOST_PRODUCTS
 
 
 def _best(settings: Settings, models: JointModels, size: int | None) -> JointChoice:

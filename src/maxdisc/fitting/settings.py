@@ -39,7 +39,6 @@ from maxdisc.rows.validation import (
     require_one_of,
 )
 from maxdisc.selection.fold_models import Choice, Rule
-from maxdisc.selection.joint_fold_models import FEW_ROWS, MOST_CELLS
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,19 +103,16 @@ class Settings:
         settled = self.smoothing is not None if self.joint is None else self.joint.settled
         return self.n_features == "auto" or not settled or self.evidence != "raw"
 
-    def structured(self, n_rows: float, n_features: int) -> Settings:
-        """Return these settings with joint densities, if rows in memory are to have them by default."""
-        size = self.size(n_features)
-        is_wide = n_rows < n_features and n_rows <= FEW_ROWS
-        if not (is_wide and self._may_join and (size is None or size <= MOST_CELLS // FEW_ROWS)):
-            return self
+    @property
+    def jointly(self) -> Settings:
+        """These settings with joint densities, of which all is open."""
         return replace(self, joint=Joint())
 
-    @property
-    def _may_join(self) -> bool:
-        """Return whether nothing was asked for that joint densities do not have."""
+    def may_join(self, n_features: int, most: int) -> bool:
+        """Return whether the rows decide on joint densities, and nothing was asked for that these lack."""
         given = {name: getattr(self, name) for name in ("family", "categorical_features", "missing")}
-        return self.is_automatic and not self.redundancy and _is_joinable(given)
+        is_small = (self.size(n_features) or 1) <= most
+        return self.is_automatic and is_small and not self.redundancy and _is_joinable(given)
 
     @property
     def may_refine(self) -> bool:

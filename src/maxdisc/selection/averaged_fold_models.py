@@ -25,7 +25,7 @@ from maxdisc.selection.joint_fold_models import TRIED, FoldSamples, JointModels
 #: Ridges of the shared covariance in units of K / N: r gives the shrinkage l / (1 + l), with l = r K / N.
 RIDGES: tuple[float, ...] = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, np.inf)
 #: Ridges of the conditional models, on weights of features whose squares sum to about 1 in a row.
-CONDITIONAL_RIDGES: tuple[float, ...] = (0.3, 0.03, 0.003)
+CONDITIONAL_RIDGES: tuple[float, ...] = (0.1, 0.01)
 #: To what share of the gradient at 0 they are solved: on folds, where only losses count, and on all rows.
 TOLERANCES = (1e-2, 1e-4)
 MOST_STEPS = 300
@@ -37,6 +37,9 @@ TRUSTS: tuple[float, ...] = tuple(np.geomspace(0.002, 16, 28).tolist())
 SHARPNESS = 0.3
 #: Models that weigh less than this share of the heaviest are dropped.
 LEAST_WEIGHT = 1e-3
+
+#: Powers of the prior that are tried beyond that of the average; held-out rows must ask for one far from 0.
+EXPONENTS = np.linspace(-2.0, 1.0, 31)
 
 #: Scores of all models on held-out rows are kept up to so many; beyond, a second pass computes them again.
 MOST_SCORES = 2**25
@@ -156,6 +159,13 @@ class AveragedModels:
         return doubt(self._weight_sums[0] * self._rows_by_weight)
 
     @cached_property
+    def _log_shares(self) -> Floats:
+        """Logs of the shares of the classes (C,), about their mean; 0 for a class without rows."""
+        weight = self.models.moments.weight
+        logs = np.log(np.where(weight > 0, weight, 1.0))
+        return np.where(weight > 0, logs - logs[weight > 0].mean(), 0.0)
+
+    @cached_property
     def remembered(self) -> bool:
         """Whether the scores of held-out rows are kept for the second pass."""
         rows = self.models.rows
@@ -222,25 +232,41 @@ class AveragedModels:
         alone = any(per_class for _, per_class in self.models.candidates)
         weights = np.eye(len(losses))[best] if alone else weights_of(losses, n_rows)
         trusts = np.array(TRUSTS)[chosen]
-        made = self._made(weights, trusts, best)
+        judged = self._judged(trials, weights * trusts, n_rows, alone)
+        made = self._made(weights, trusts, best, judged.exponent)
         if made is None:  # classes so far apart that only distances keep their digits
             weights = np.eye(len(losses))[best]
-            made = self._made(weights, trusts, best)
+            judged = self._judged(trials, weights * trusts, n_rows, alone=True)
+            made = self._made(weights, trusts, best, judged.exponent)
             assert made is not None
         ranking, decision, joint, names = made
-        judged = [trial.judged(weights * trusts) for trial in trials]
         order = np.argsort(-weights, kind="stable")[: np.count_nonzero(weights)]
         evidence = AveragedEvidence(
             tuple(names[i] for i in order),
             weights[order],
             trusts[order],
-            sum(float(counts.loss[0]) for counts in judged) / weight,
-            min(sum(float(counts.correct[0]) for counts in judged) / weight, 1.0),
+            judged.log_loss,
+            judged.accuracy,
             n_rows,
         )
         return Average(
             ranking, decision, joint, path, evidence, self._held_densities(best, trials), float(trusts[best])
         )
+
+    def _judged(self, trials: Sequence[_Trials], shares: Floats, n_rows: float, alone: bool) -> _Judged:
+        """Return how good the sum of all scores is on held-out rows, and the exponent of the prior for it.
+
+        The exponent is averaged, like the models, but by their whole likelihood: what the scores of the same
+        rows lose by it is no matter of luck. It stays near 0 where held-out rows do not tell.
+        """
+        exponents = np.zeros(1) if alone else EXPONENTS
+        found = sum((trial.judged(shares, exponents) for trial in trials), Sweep.zero(len(exponents)))
+        losses, accuracies = found.loss / found.weight, found.correct / found.weight
+        log_weights = -n_rows * losses - 0.5 * exponents**2
+        posterior = np.exp(log_weights - log_weights.max())
+        exponent = float(posterior @ exponents / posterior.sum())
+        figures = [float(np.interp(exponent, exponents, values)) for values in (losses, accuracies)]
+        return _Judged(exponent, figures[0], min(figures[1], 1.0))
 
     def _held_densities(self, best: int, trials: Sequence[_Trials]) -> HeldOut:
         """Return log densities of held-out rows in all classes and two unknown ones, shape (n, C + 2, 1)."""
@@ -277,7 +303,7 @@ class AveragedModels:
         return SelectionPath.of(self.sizes, counts, self.models.smoothing or POOLED)
 
     def _made(
-        self, weights: Floats, trusts: Floats, best: int
+        self, weights: Floats, trusts: Floats, best: int, exponent: float
     ) -> tuple[FeatureRanking, AveragedDecision, Joint, dict[int, str]] | None:
         """Return the average from all the rows, and the names of its models; None if it is not linear."""
         used = [i for i in range(len(weights)) if weights[i] > 0 or i == best]
@@ -326,7 +352,7 @@ class AveragedModels:
                 given = (sample.columns[:width], sample.origin[:width], sample.rate[:width])
                 forms.append(LinearForm(*given, linear, baseline, unit))
         # What belongs to no feature: evenly to all.
-        constant += (float(weights @ trusts) - 1) * finite(density.log_prior)
+        constant += (float(weights @ trusts) - 1) * finite(density.log_prior) + exponent * self._log_shares
         total = sum(len(form.columns) for form in forms)
         even = [replace(form, baseline=form.baseline + constant[:, None] / total) for form in forms]
         kept = np.isin(ranking.order, np.concatenate([density.columns, *(form.columns for form in forms)]))
@@ -364,13 +390,14 @@ class _Trials:
         """Return what every model gets right, and its losses (trusts, members), fold by fold."""
         return self._swept(lambda fold: _Trial(self, fold), n_members)
 
-    def judged(self, shares: Floats) -> Sweep:
-        """Return what the sum of all scores, each times its share, gets right."""
+    def judged(self, shares: Floats, exponents: Floats) -> Sweep:
+        """Return what the sum of all scores, each times its share, gets right with each power of the prior."""
+        total = _Total(shares, exponents[:, None, None] * self.averaged._log_shares)
         if self.averaged.remembered:
-            parts = [_counts(_weighted(s, shares), labels, w, (1.0,)) for s, labels, w in self.seen]
+            parts = [total.counts(*seen) for seen in self.seen]
         else:
-            parts = self._swept(lambda fold: _Trial(self, fold, shares), 1)
-        return sum(parts, Sweep.zero(1))
+            parts = self._swept(lambda fold: _Trial(self, fold, total), len(exponents))
+        return sum(parts, Sweep.zero(len(exponents)))
 
     def _swept(self, trial_of: Callable[[int], _Trial], n_models: int) -> list[Sweep]:
         found = self.averaged.models.rows.sweep(trial_of, np.arange(n_models), self.folds)
@@ -381,12 +408,37 @@ class _Trials:
 
 
 @dataclass(frozen=True, eq=False)
+class _Total:
+    """The sum of scores, each times its share, with several biases of classes."""
+
+    shares: Floats  # (M,)
+    biases: Floats  # (E, 1, C)
+
+    def counts(self, scores: Floats, labels: npt.NDArray[Any], weights: Floats) -> Sweep:
+        """Return what the sum gets right with each of the biases, from scores (M, n, C)."""
+        # What has no share may be infinite.
+        used = np.flatnonzero(self.shares)
+        return _counts(
+            np.tensordot(self.shares[used], scores[used], 1) + self.biases, labels, weights, (1.0,)
+        )
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """The exponent of the prior, and how good the average is with it on held-out rows."""
+
+    exponent: float
+    log_loss: float
+    accuracy: float
+
+
+@dataclass(frozen=True, eq=False)
 class _Trial:
-    """The models of one fold; with shares, their average."""
+    """The models of one fold; with a total, their average."""
 
     trials: _Trials
     fold: int
-    shares: Floats | None = None
+    total: _Total | None = None
     made: dict[Candidate, tuple[JointSample, list[tuple[Floats, Floats]]]] = field(default_factory=dict)
 
     def swept(
@@ -410,8 +462,8 @@ class _Trial:
             some = rows[block]
             scores = self._scores(X[some])
             given = (labels[some], weights[some])
-            if self.shares is not None:
-                total = total + _counts(_weighted(scores, self.shares), *given, (1.0,))
+            if self.total is not None:
+                total = total + self.total.counts(scores, *given)
                 continue
             total = total + _counts(scores, *given, TRUSTS, averaged.doubt)
             if averaged.remembered:
@@ -458,12 +510,6 @@ def _named(member: Member, what: str) -> str:
     transform, per_class = member.candidate
     per = ", a covariance per class" if per_class else ""
     return f"{transform or 'raw'}, {member.size} features{per}, {what}"
-
-
-def _weighted(scores: Floats, shares: Floats) -> Floats:
-    """Return the sum of scores (M, n, C) times shares, as one model; what has no share may be infinite."""
-    used = np.flatnonzero(shares)
-    return np.sum([shares[i] * scores[i] for i in used], axis=0)[None]
 
 
 def _counts(
