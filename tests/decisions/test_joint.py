@@ -518,7 +518,7 @@ def test_a_wrong_joint_is_refused(wrong, message):
 
 def test_what_a_joint_model_cannot_do_is_said_in_one_line():
     X, y = load_iris(return_X_y=True)
-    with pytest.raises(ValueError, match="structure must be 'independent', 'joint' or a Joint"):
+    with pytest.raises(ValueError, match="structure must be 'auto', 'independent', 'joint' or a Joint"):
         RawClassifier(structure="both").fit(X, y)
     with pytest.raises(ValueError, match="joint densities are Gaussian"):
         RawClassifier("poisson", structure="joint").fit(X, y)

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold
 
 from maxdisc import Joint, MaxDiscClassifier
 from maxdisc.rows import ArrayRows
@@ -22,8 +23,14 @@ def wide(n=40, d=60, seed=0, classes=2):
     return X, y
 
 
+def spread(n=300, d=10, seed=3):
+    """Two classes that differ by their deviations alone: no shared covariance can tell them apart."""
+    y = np.arange(n) % 2
+    return np.random.default_rng(seed).normal(size=(n, d)) * np.where(y, 1.0, 2.0)[:, None], y
+
+
 def test_more_features_than_rows_are_described_jointly():
-    X, y = wide()
+    X, y = spread(40, 60)
     assert MaxDiscClassifier().fit(X, y).joint_ is not None
     assert "joint densities" in repr(MaxDiscClassifier().fit(X, y))
     assert MaxDiscClassifier().fit(X[:, :40], y).joint_ is None
@@ -31,13 +38,36 @@ def test_more_features_than_rows_are_described_jointly():
     np.testing.assert_array_equal(MaxDiscClassifier().fit(X, y).predict_proba(X), asked.predict_proba(X))
 
 
+def test_of_other_small_tables_held_out_rows_decide():
+    for X, y in (spread(), wide(300, 10)):
+        structures = ("auto", "independent", "joint")
+        auto, alone, joint = (MaxDiscClassifier(structure=s).fit(X, y) for s in structures)
+        best = min((alone, joint), key=lambda model: model.evidence_.log_loss)
+        np.testing.assert_array_equal(auto.predict_proba(X), best.predict_proba(X))
+    assert MaxDiscClassifier().fit(*spread()).joint_ is None
+    assert MaxDiscClassifier().fit(*wide(300, 10)).joint_ is not None
+    # Folds that can be had only once serve both.
+    X, y = wide(300, 10)
+    splits = list(StratifiedKFold(5).split(X, y))
+    model = MaxDiscClassifier(cv=iter(splits)).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), MaxDiscClassifier(cv=splits).fit(X, y).predict(X))
+
+
+def test_very_small_and_large_tables_are_independent():
+    assert MaxDiscClassifier().fit(*wide(100, 10)).joint_ is None
+    assert MaxDiscClassifier(cv=2).fit(*wide(2100, 10)).joint_ is None
+    assert MaxDiscClassifier(evidence="raw").fit(*wide(300, 10)).joint_ is None
+
+
 def test_weights_count_as_numbers_of_rows():
-    X, y = wide()
+    X, y = spread(40, 60)
     weights = np.ones(len(y))
     assert MaxDiscClassifier().fit(X, y, sample_weight=2 * weights).joint_ is None
-    assert MaxDiscClassifier().fit(np.repeat(X, 2, axis=0), np.repeat(y, 2)).joint_ is None
+    twice = MaxDiscClassifier(cv="hash").fit(np.repeat(X, 2, axis=0), np.repeat(y, 2))
+    weighed = MaxDiscClassifier(cv="hash").fit(X, y, sample_weight=2 * weights)
+    assert twice.joint_ is weighed.joint_ is None
     assert MaxDiscClassifier().fit(X, y, sample_weight=weights / 100).joint_ is not None
-    extra, other = wide(30, seed=1)
+    extra, other = spread(30, 60, seed=1)
     both = np.vstack([X, extra]), np.concatenate([y, other])
     model = MaxDiscClassifier().fit(*both, sample_weight=np.concatenate([weights, np.zeros(30)]))
     assert model.joint_ is not None
@@ -79,7 +109,7 @@ def test_a_frame_of_numbers_is_the_table_that_it_holds():
 
 @pytest.mark.parametrize("d", [30, 60], ids=["independent", "joint"])
 def test_every_method_is_there_whatever_was_chosen(d):
-    X, y = wide(d=d)
+    X, y = spread(40, d)
     model = MaxDiscClassifier(random_state=0).fit(X, y)
     assert (model.joint_ is not None) == (d > len(y))
     assert model.sample(5)[0].shape == (5, d)
@@ -108,6 +138,18 @@ def test_batches_go_on_with_independent_features():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.partial_fit(more, labels)
+
+
+def test_batches_go_on_with_the_model_that_was_compared():
+    X, y = wide(300, 10)
+    more, labels = wide(100, 10, seed=1)
+    model = MaxDiscClassifier().fit(X, y)
+    assert model.joint_ is not None
+    with pytest.warns(UserWarning, match="partial_fit goes on with independent features"):
+        model.partial_fit(more, labels)
+    alone = MaxDiscClassifier(structure="independent").fit(X, y).partial_fit(more, labels)
+    np.testing.assert_array_equal(model.predict_proba(X), alone.predict_proba(X))
+    np.testing.assert_array_equal(model.novelty(X), alone.novelty(X))
 
 
 @pytest.mark.parametrize("structure", ["joint", Joint()], ids=str)

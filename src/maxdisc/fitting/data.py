@@ -28,6 +28,7 @@ from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, canoni
 from maxdisc.numerics.user_warnings import notice
 from maxdisc.rows.frames import Cells, cells_of
 from maxdisc.rows.row_sources import ArrayRows, Folds
+from maxdisc.rows.sampling import count_rows
 from maxdisc.rows.schema import Schema, first_unobserved
 from maxdisc.rows.table_totals import TableTotals
 from maxdisc.rows.validation import require_labels, require_numbers, sorted_union
@@ -54,9 +55,8 @@ class Labelled:
 
     @property
     def n_rows(self) -> float:
-        """How many rows there are: a row of weight 2 is two, weights far below 1 are as many as if equal."""
-        total, squares = self.weights.sum(), self.weights @ self.weights
-        return float(total * max(1.0, total / squares))
+        """How many rows there are, as their weights tell."""
+        return count_rows(self.weights)
 
     def with_class_weight(
         self, class_weight: Mapping[Any, float] | str | None, missing: Booleans | None = None

@@ -85,6 +85,8 @@ class FittedModel:
     selected: Selected | None = None
     #: What is usual of held-out rows by a joint density; other models have it with their evidence.
     usual: Novelty | None = None
+    #: The model of independent features that held-out rows were compared with; not in files.
+    alone: FittedModel | None = None
 
     @classmethod
     def of(
@@ -118,6 +120,16 @@ class FittedModel:
     def soft_as(self, before: FittedModel) -> FittedModel:
         """With the soft labels that an earlier model had learnt from."""
         return replace(self, n_iter=before.n_iter, unlabelled_weight=before.unlabelled_weight)
+
+    def for_batches(self, usual: Choice) -> FittedModel:
+        """The model that further batches are added to: of independent features, as chosen or as usual."""
+        if self.joint is None:
+            return self
+        notice(
+            "partial_fit goes on with independent features: batches do not add to joint densities. Use "
+            "structure='independent' to fit them from the start."
+        )
+        return self.alone or replace(self, choice=usual, made=None, joint=None, evidence=None, usual=None)
 
     @property
     def families(self) -> list[tuple[Family, slice | Integers]]:

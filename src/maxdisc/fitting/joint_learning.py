@@ -18,11 +18,14 @@ from maxdisc.fitting.fitted_model import Decision, FittedModel, require_summable
 from maxdisc.fitting.settings import Settings
 from maxdisc.numerics.user_warnings import notice
 from maxdisc.rows.row_sources import ArrayRows, BatchRows, Folds, Rows
+from maxdisc.rows.sampling import count_rows
 from maxdisc.selection.averaged_fold_models import Average, AveragedModels, averaged_sizes
 from maxdisc.selection.fold_models import Choice
 from maxdisc.selection.joint_fold_models import JointChoice, JointModels
 
-#: By default conditional models are averaged while a step of their solver takes at most so many products.
+#: By default conditional models are averaged from so many cells on: fewer teach them little.
+LEAST_CELLS = 2**12
+#: ... and while a step of their solver takes at most so many products.
 MOST_PRODUCTS = 2**21
 
 
@@ -105,11 +108,13 @@ def _average(settings: Settings, models: JointModels, size: int | None) -> Avera
 
 
 def _refines(settings: Settings, models: JointModels) -> bool:
-    """Return whether conditional models are averaged, too: if asked for, or where they are quickly solved."""
-    if settings.evidence != "auto" or not isinstance(models.rows, ArrayRows):
+    """Return whether conditional models are averaged, too: if asked for, or if worth their time."""
+    rows = models.rows
+    if settings.evidence != "auto" or not isinstance(rows, ArrayRows):
         return settings.evidence == "refined"
-    n_rows, n_features = models.rows.X.shape
-    return n_rows * min(n_rows, n_features) * models.rows.n_classes <= MOST_PRODUCTS
+    n_rows, n_features = len(rows.X) if rows.weights is None else count_rows(rows.weights), rows.X.shape[1]
+    n_products = n_rows * min(n_rows, n_features) * rows.n_classes
+    return n_rows * n_features >= LEAST_CELLS and n_products <= MOST_PRODUCTS
 
 
 def _best(settings: Settings, models: JointModels, size: int | None) -> JointChoice:

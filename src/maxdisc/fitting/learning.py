@@ -118,20 +118,13 @@ def added(settings: Settings, before: FittedModel | None, data: Data) -> FittedM
     if before is None:
         choice = settings.usual(family, moments.n_features)
         return FittedModel.of(settings, family, moments, union, choice, None, *given)
-    settled = before.settled
-    if before.joint is not None:
-        settled = settings.usual(family, moments.n_features)
-        notice(
-            "partial_fit goes on with independent features: batches do not add to joint densities. Use "
-            "structure='independent' to fit them from the start."
-        )
     positions, earlier = np.searchsorted(union, before.classes), before.moments
     if isinstance(earlier, MixedMoments) and data.schema is not None and before.schema is not None:
         earlier = data.schema.moved(earlier, before.schema)
     moments = cast(AnyMoments, cast(Any, earlier).reindexed(positions, len(union)) + moments)
     known = before.evidence
     evidence = known.reindexed(positions, len(union)) if isinstance(known, Evidence) else None
-    return FittedModel.of(settings, family, moments, union, settled, evidence, *given).soft_as(before)
+    return FittedModel.of(settings, family, moments, union, before.settled, evidence, *given).soft_as(before)
 
 
 def chosen_anew(settings: Settings, before: FittedModel, data: Data) -> FittedModel:

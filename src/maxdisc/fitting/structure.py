@@ -41,7 +41,7 @@ def learn_structure(settings: Settings, given: Labelled, frame: Any, groups: Any
     rows = replace(cast(ArrayRows, data.rows), X=_numbers(given.with_weight()))
     together = learn(jointly, Data(rows, data.plans, data.classes, names=data.names))
     losses = [np.inf if m.evidence is None else m.evidence.log_loss for m in (alone, together)]
-    return together if losses[1] < losses[0] else alone
+    return replace(together, alone=alone) if losses[1] < losses[0] else alone
 
 
 def _is_numeric(given: Labelled) -> bool:

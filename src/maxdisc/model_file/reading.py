@@ -498,7 +498,9 @@ class Shelf:
         return evidence
 
     def _average(self, node: Any) -> tuple[AveragedDecision, AveragedEvidence]:
-        require_keys(node, {"forms", "trust", "log_loss", "accuracy", "n_rows"})
+        # Files of earlier versions have no exponent.
+        optional = {"prior_exponent"} & node.keys() if isinstance(node, dict) else set()
+        require_keys(node, {"forms", "trust", "log_loss", "accuracy", "n_rows"} | optional)
         floats = {name: value for name, value in node.items() if name != "forms"}
         count = node["forms"]
         if (

@@ -142,6 +142,7 @@ class Describer:
                 "log_loss": evidence.log_loss,
                 "accuracy": evidence.accuracy,
                 "n_rows": evidence.n_rows,
+                "prior_exponent": evidence.prior_exponent,
             }
         for name, value in values.items():
             self._put_value(name, value)

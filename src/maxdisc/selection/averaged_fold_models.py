@@ -248,6 +248,7 @@ class AveragedModels:
             judged.log_loss,
             judged.accuracy,
             n_rows,
+            judged.exponent,
         )
         return Average(
             ranking, decision, joint, path, evidence, self._held_densities(best, trials), float(trusts[best])
@@ -391,7 +392,7 @@ class _Trials:
         return self._swept(lambda fold: _Trial(self, fold), n_members)
 
     def judged(self, shares: Floats, exponents: Floats) -> Sweep:
-        """Return what the sum of all scores, each times its share, gets right with each power of the prior."""
+        """Return what the sum of all scores, each times its share, gets right, by power of the prior."""
         total = _Total(shares, exponents[:, None, None] * self.averaged._log_shares)
         if self.averaged.remembered:
             parts = [total.counts(*seen) for seen in self.seen]
