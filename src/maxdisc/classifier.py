@@ -86,21 +86,21 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     structure : {"auto", "independent", "joint"} or Joint, default="auto"
         Features are independent within a class, or their means and covariances are constrained together (then
         the family is Gaussian): see :class:`maxdisc.Joint`. What a joint density leaves open is chosen
-        on the folds, with the number of features. "auto": of dense tables of numbers, in memory and of at most
-        2,048 rows, joint with more features than rows, and from 1,024 cells on what has the lower held-out
-        log-loss; independent for all else, for ``fit_rows`` and ``partial_fit``, and if anything is asked for
-        that joint densities do not have (a family, redundancy, rows without labels). ``joint_`` says what was
-        chosen.
+        on the folds, with the number of features. "auto": dense tables of numbers in memory, of at most 2,048
+        rows, are joint if they have more features than rows, and otherwise, from 1,024 cells on, whatever has
+        the lower held-out log-loss. All else is independent, also ``fit_rows`` and ``partial_fit``, and where
+        anything is asked for that joint densities do not have (a family, redundancy, rows without labels).
+        ``joint_`` says what was chosen.
     evidence : {"auto", "refined", "calibrated", "raw"}, default="auto"
         How much the features' log densities count. "auto": "refined" for sparse rows and joint densities of
-        rows in memory, unless they are few, else "calibrated"; ``evidence_`` says which. "raw": as they are, as if features were
-        independent. "calibrated": the ranking is cut into bands, and each band's evidence gets a weight, and
-        each class a bias, learnt on held-out rows, so that probabilities can be trusted. "refined": a
-        conditional maximum-entropy model corrects single features as well, and is weighed together with the
-        bands; this takes longer, and needs the rows in memory and three folds. Of joint densities, "raw"
-        picks one; "calibrated" averages over all transforms, shrinkages and sizes that are open, each with
-        the trust that its held-out log-loss asks for; "refined" has conditional maximum-entropy models of the
-        same features among them.
+        rows in memory, unless they are few, else "calibrated"; ``evidence_`` says which. "raw": as they are,
+        as if features were independent. "calibrated": the ranking is cut into bands, and each band's evidence
+        gets a weight, and each class a bias, learnt on held-out rows, so that probabilities can be trusted.
+        "refined": a conditional maximum-entropy model corrects single features as well, and is weighed
+        together with the bands; this takes longer, and needs the rows in memory and three folds. Of joint
+        densities, "raw" picks one; "calibrated" averages over all transforms, shrinkages and sizes that are
+        open, each with the trust that its held-out log-loss asks for; "refined" has conditional
+        maximum-entropy models of the same features among them.
     smoothing : "auto", float or Smoothing, default="auto"
         Pseudo-rows given to each class, in non-zero cells; see :class:`maxdisc.Smoothing`. "auto"
         chooses on the folds among ``family.smoothings``.
@@ -347,9 +347,9 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         A model that begins with ``partial_fit`` keeps all features, smooths as its family usually does and
         takes evidence as it is, unless the parameters say otherwise or :meth:`choose_n_features` is called.
         One that begins with ``fit`` goes on with what ``fit`` chose and how it weighed the evidence. If that
-        was joint densities by ``structure="auto"``, it warns and goes on with independent features, since sums
-        of single features are all that batches add to: with the model that held-out rows were compared with,
-        or, where there is none, as one that begins with ``partial_fit``.
+        was joint densities by ``structure="auto"``, it warns and goes on with independent features, as
+        batches add to sums of single features alone: with the model that was compared on held-out rows or,
+        where there is none, as one that begins with ``partial_fit``.
 
         The vocabulary of documents is that of the first batch, or of ``fit``: terms that only later batches
         have are passed over. Give a vectorizer with a ``vocabulary`` where the terms are known beforehand.
