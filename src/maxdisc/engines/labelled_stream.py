@@ -180,7 +180,8 @@ class LabelledStream:
         Returns
         -------
         MaxDiscClassifier
-            The same, fitted: the model that it would be with all rows in memory.
+            The same, fitted: the model that it would be with all rows in memory, of independent features
+            unless joint densities are asked for.
         """
         seen, settings = self.look(), Settings.of(classifier.get_params(deep=False))
         example: Matrix = np.zeros((1, seen.width))
