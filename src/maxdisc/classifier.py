@@ -29,7 +29,6 @@ from maxdisc.fitting.data import (
     cells,
     labelled,
     names_of,
-    partly_labelled,
     require_some_labels,
     unlabelled_rows,
 )
@@ -38,7 +37,6 @@ from maxdisc.fitting.fitted_model import WITHOUT_MOMENTS, Decision, FittedModel
 from maxdisc.fitting.learning import Data, added, chosen_anew, learn
 from maxdisc.fitting.ranking_table import permuted, ranking_table, told_significance
 from maxdisc.fitting.sampling import drawn
-from maxdisc.fitting.semi_supervised import learn_partly
 from maxdisc.fitting.settings import Settings, no_pairs
 from maxdisc.fitting.structure import learn_structure
 from maxdisc.moments.smoothing import Smoothing
@@ -295,10 +293,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             given = labelled(self, X, y, sample_weight, columns, reset=True)
             given = given.with_class_weight(settings.class_weight, missing)
             settings.require_mixable(columns)
-            if missing is None:
-                return self._take(learn_structure(settings, given, X, groups))
-            data, both = partly_labelled(settings, given, missing, X, groups)
-            return self._take(learn_partly(settings, data, both))
+            return self._take(learn_structure(settings, given, missing, X, groups))
 
     def fit_rows(self, rows: Rows, classes: npt.ArrayLike, schema: Schema | None = None) -> Self:
         """Learn from any source of rows: the seam for streams and engines.

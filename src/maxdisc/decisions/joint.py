@@ -282,7 +282,8 @@ class JointDecision:
         within = loadings * np.sqrt(share / self.tail)[:, None, None]
         between = np.sqrt(prior)[:, None] * (self.center - middle)
         spectrum = _Spectrum.of(np.concatenate([*within, between]) / np.sqrt(variance))
-        length = spectrum.variances / (1 + spectrum.variances)
+        variances = np.minimum(spectrum.variances, WIDEST)
+        length = variances / (1 + variances)
         factor = np.sqrt(length)[:, None] * spectrum.directions
         return replace(
             self,

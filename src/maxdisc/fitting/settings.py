@@ -13,7 +13,7 @@ import numpy.typing as npt
 from maxdisc.decisions.joint import Joint
 from maxdisc.divergences.class_divergences import Divergence, find_divergence
 from maxdisc.divergences.redundancy import Redundancy
-from maxdisc.families import FAMILIES, Family, find_family
+from maxdisc.families import FAMILIES, Family, Gaussian, find_family
 from maxdisc.families.blocks import AnyFamily
 from maxdisc.moments.smoothing import Smoothing
 from maxdisc.numerics.matrices import Floats, Integers, Matrix, is_sparse
@@ -108,11 +108,14 @@ class Settings:
         """These settings with joint densities, of which all is open."""
         return replace(self, joint=Joint())
 
-    def may_join(self, n_features: int, most: int) -> bool:
-        """Return whether the rows decide on joint densities, and nothing was asked for that these lack."""
+    def may_join(self, n_features: int) -> bool:
+        """Return whether the rows decide on joint densities, and nothing was asked for that these lack.
+
+        The two transforms of an average rank features differently: together they keep more than a number.
+        """
         given = {name: getattr(self, name) for name in ("family", "categorical_features", "missing")}
-        is_small = (self.size(n_features) or 1) <= most
-        return self.is_automatic and is_small and not self.redundancy and _is_joinable(given)
+        is_open = self.size(n_features) in (None, n_features) and not self.redundancy
+        return self.is_automatic and is_open and _is_joinable(given)
 
     @property
     def may_refine(self) -> bool:
@@ -232,4 +235,4 @@ def _is_joinable(given: Mapping[str, Any]) -> bool:
 
 
 def _is_gaussian(family: Any) -> bool:
-    return not isinstance(family, Mapping) and find_family(family).name == "gaussian"
+    return isinstance(family, Gaussian) or (isinstance(family, str) and family == "gaussian")
