@@ -244,7 +244,7 @@ def test_joint_densities_know_what_is_usual(covariance, tmp_path):
 
 def test_p_values_go_on_with_new_rows_and_classes():
     X, y = simulated("numbers", 900, 1)
-    model = MaxDiscClassifier().fit(X[y < 2], y[y < 2])
+    model = MaxDiscClassifier(structure="independent").fit(X[y < 2], y[y < 2])
     before = model.novelty(X[y == 2])
     model.partial_fit(X[y == 2], y[y == 2])
     assert np.median(model.novelty(X[y == 2])) > np.median(before)
@@ -295,7 +295,7 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_tables_are_refused(tmp_path, name):
     X, y = simulated("gaps", 200, 1)
-    save(MaxDiscClassifier().fit(X, y), tmp_path / "m")
+    save(MaxDiscClassifier(structure="independent").fit(X, y), tmp_path / "m")
     container = Container.of((tmp_path / "m").read_bytes())
     document, tensors = container.document, {k: v.copy() for k, v in container.tensors().items()}
     WRONG[name](document, tensors)

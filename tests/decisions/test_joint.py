@@ -532,8 +532,8 @@ def test_what_a_joint_model_cannot_do_is_said_in_one_line():
     fitted = RawClassifier(structure="joint").fit(X, y)
     with pytest.raises(ValueError, match="choose_n_features keeps sums"):
         fitted.choose_n_features(X, y)
-    with pytest.raises(ValueError, match="partial_fit keeps sums"):
-        fitted.set_params(structure="independent").partial_fit(X, y)
+    with pytest.warns(UserWarning, match="partial_fit goes on with independent features"):
+        assert fitted.set_params(structure="independent").partial_fit(X, y).joint_ is None
 
 
 def test_too_many_features_for_products_are_refused(monkeypatch):

@@ -300,6 +300,7 @@ def test_greedy_search_is_another_ranking():
         columns = model.ranking_[:size]
         one = alone(X[:, columns], y, None, size, share)
         due += weight * trust * one.predict_joint_log_proba(X[:, columns])
+    due += model.evidence_.prior_exponent * np.log(model.class_prior_)
     np.testing.assert_allclose(centred(model.predict_joint_log_proba(X)), centred(due), rtol=1e-6, atol=1e-8)
 
 

@@ -91,12 +91,22 @@ def test_what_joint_densities_do_not_have_is_not_given_up(parameters):
 def test_rows_that_are_not_a_dense_table_of_numbers():
     X, y = wide()
     assert MaxDiscClassifier().fit(sp.csr_array(np.maximum(X, 0)), y).joint_ is None
-    partly = np.where(np.arange(len(y)) % 3, y.astype(object), None)
-    assert MaxDiscClassifier().fit(X, partly).joint_ is None
     frame = pd.DataFrame(X).rename(columns=str)
     assert MaxDiscClassifier().fit(frame, y).joint_ is not None
     assert MaxDiscClassifier().fit(frame.assign(word="a"), y).joint_ is None
     assert MaxDiscClassifier().fit_rows(ArrayRows(X, y, 2), [0, 1]).joint_ is None
+
+
+@pytest.mark.parametrize("make", [wide, spread])
+def test_rows_without_a_label_make_nothing_worse(make):
+    X, y = make(200, 12)
+    partly = np.where(np.arange(len(y)) % 4, y.astype(object), None)
+    known = partly != None  # noqa: E711  # of each row
+    model = MaxDiscClassifier().fit(X, partly)
+    joint = MaxDiscClassifier(structure="joint").fit(X[known], y[known])
+    alone = MaxDiscClassifier(structure="independent").fit(X, partly)
+    best = min((alone, joint), key=lambda found: found.evidence_.log_loss)
+    np.testing.assert_array_equal(model.predict_proba(X), best.predict_proba(X))
 
 
 def test_a_frame_of_numbers_is_the_table_that_it_holds():

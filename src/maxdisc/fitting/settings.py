@@ -13,7 +13,7 @@ import numpy.typing as npt
 from maxdisc.decisions.joint import Joint
 from maxdisc.divergences.class_divergences import Divergence, find_divergence
 from maxdisc.divergences.redundancy import Redundancy
-from maxdisc.families import FAMILIES, Family, Gaussian, find_family
+from maxdisc.families import FAMILIES, Family, find_family
 from maxdisc.families.blocks import AnyFamily
 from maxdisc.moments.smoothing import Smoothing
 from maxdisc.numerics.matrices import Floats, Integers, Matrix, is_sparse
@@ -113,9 +113,10 @@ class Settings:
 
         The two transforms of an average rank features differently: together they keep more than a number.
         """
-        given = {name: getattr(self, name) for name in ("family", "categorical_features", "missing")}
+        is_plain = isinstance(self.family, str) and self.family == "auto" and self.smoothing is None
+        is_numeric = self.categorical_features is None and self.missing == "ignore"
         is_open = self.size(n_features) in (None, n_features) and not self.redundancy
-        return self.is_automatic and is_open and _is_joinable(given)
+        return self.is_automatic and is_plain and is_numeric and is_open
 
     @property
     def may_refine(self) -> bool:
@@ -216,10 +217,11 @@ def no_pairs(method: str, what: str, instead: str) -> str:
 
 def _require_joint(given: Mapping[str, Any]) -> None:
     """Raise ``ValueError`` for what joint densities cannot have."""
-    if not _is_joinable(given):
+    family = given["family"]
+    asked = given["categorical_features"] is not None or given["missing"] == "informative"
+    if asked or (family != "auto" and not _is_gaussian(family)):
         raise ValueError(
-            f"joint densities are Gaussian: use family='auto', not {given['family']!r}, or "
-            "structure='independent'."
+            f"joint densities are Gaussian: use family='auto', not {family!r}, or structure='independent'."
         )
     if given["redundancy"]:
         raise ValueError(
@@ -227,12 +229,5 @@ def _require_joint(given: Mapping[str, Any]) -> None:
         )
 
 
-def _is_joinable(given: Mapping[str, Any]) -> bool:
-    """Return whether columns may be Gaussian, all of them."""
-    family = given["family"]
-    asked = given["categorical_features"] is not None or given["missing"] == "informative"
-    return not asked and ((isinstance(family, str) and family == "auto") or _is_gaussian(family))
-
-
 def _is_gaussian(family: Any) -> bool:
-    return isinstance(family, Gaussian) or (isinstance(family, str) and family == "gaussian")
+    return not isinstance(family, Mapping) and find_family(family).name == "gaussian"
