@@ -26,7 +26,9 @@ from maxdisc.selection.joint_fold_models import JointChoice, JointModels
 #: By default conditional models are averaged from so many cells on: fewer teach them little.
 LEAST_CELLS = 2**12
 #: ... and while a step of their solver takes at most so many products.
-MOST_PRODUCTS = 2**21
+MOST_PRODUCTS = 2**22
+#: A step for fewer classes takes as long, as it waits for memory.
+FEW_CLASSES = 8
 
 
 def learn_jointly(
@@ -113,7 +115,7 @@ def _refines(settings: Settings, models: JointModels) -> bool:
     if settings.evidence != "auto" or not isinstance(rows, ArrayRows):
         return settings.evidence == "refined"
     n_rows, n_features = len(rows.X) if rows.weights is None else count_rows(rows.weights), rows.X.shape[1]
-    n_products = n_rows * min(n_rows, n_features) * rows.n_classes
+    n_products = n_rows * min(n_rows, n_features) * max(rows.n_classes, FEW_CLASSES)
     return n_rows * n_features >= LEAST_CELLS and n_products <= MOST_PRODUCTS
 
 
