@@ -78,6 +78,9 @@ def test_weights_count_as_numbers_of_rows():
     [
         {"family": "exponential"},
         {"redundancy": 1.0},
+        {"n_features": 10},
+        {"smoothing": 1.0},
+        {"evidence": "raw"},
         {"missing": "informative"},
         {"structure": "independent"},
     ],

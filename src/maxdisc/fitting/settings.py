@@ -115,7 +115,9 @@ class Settings:
         """
         is_plain = isinstance(self.family, str) and self.family == "auto" and self.smoothing is None
         is_numeric = self.categorical_features is None and self.missing == "ignore"
-        is_open = self.size(n_features) in (None, n_features) and not self.redundancy
+        is_open = (
+            self.size(n_features) in (None, n_features) and not self.redundancy and self.evidence != "raw"
+        )
         return self.is_automatic and is_plain and is_numeric and is_open
 
     @property
