@@ -112,6 +112,14 @@ def test_rows_without_a_label_make_nothing_worse(make):
     np.testing.assert_array_equal(model.predict_proba(X), best.predict_proba(X))
 
 
+def test_many_incomplete_rows_are_independent():
+    X, y = wide()
+    few, many = X.copy(), X.copy()
+    few[:4, 0] = many[:5, 0] = np.nan
+    assert MaxDiscClassifier().fit(few, y).joint_ is not None
+    assert MaxDiscClassifier().fit(many, y).joint_ is None
+
+
 def test_a_frame_of_numbers_is_the_table_that_it_holds():
     X, y = wide()
     frame = pd.DataFrame(X).rename(columns=str)

@@ -513,11 +513,11 @@ class JointSample:
         if len(along) == 1 and _near(squares):
             ((rows, classes),) = along
             shrunk = [self._shrunk(size, shrinkage) for shrinkage in shrinkages]
-            shares = np.array([share for share, _ in shrunk])
-            lengths = np.stack([length for _, (length,) in shrunk])
-            half = 0.5 * (squares - lengths @ (classes**2).T)
-            inside = (rows * lengths[:, None]) @ classes.T
-            yield from self.log_prior + (z @ center.T - inside - half[:, None]) / shares[:, :, None]
+            scale = np.array([share for share, _ in shrunk])
+            stacked = np.stack([length for _, (length,) in shrunk])
+            half = 0.5 * (squares - stacked @ (classes**2).T)
+            inside = (rows * stacked[:, None]) @ classes.T
+            yield from self.log_prior + (z @ center.T - inside - half[:, None]) / scale[:, :, None]
             return
         telling = np.count_nonzero(self.rate[:size])
         gaps = np.stack([((z - m) ** 2).sum(axis=1) for m in center], axis=1)
