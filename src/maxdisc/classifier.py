@@ -85,10 +85,10 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         Features are independent within a class, or their means and covariances are constrained together (then
         the family is Gaussian): see :class:`maxdisc.Joint`. What a joint density leaves open is chosen on the
         folds, with the number of features. "auto": dense tables of numbers in memory, of at most 2,048 rows,
-        nine of ten without a missing cell, are joint if they have more features than rows, and otherwise,
-        from 1,024 cells on, whatever has the lower held-out log-loss. All else is independent, also
-        ``fit_rows`` and ``partial_fit``, and where a family, a smoothing, a number of features, redundancy,
-        informative missing cells or raw evidence are asked for. ``joint_`` says what was chosen.
+        are joint if they have more features than rows, and otherwise, from 1,024 cells on, whatever has the
+        lower held-out log-loss. All else is independent, also ``fit_rows`` and ``partial_fit``, and where a
+        family, a smoothing, a number of features, redundancy, informative missing cells or raw evidence are
+        asked for. ``joint_`` says what was chosen.
     evidence : {"auto", "refined", "calibrated", "raw"}, default="auto"
         How much the features' log densities count. "auto": "refined" for sparse rows and joint densities of
         rows in memory, unless they are few, else "calibrated"; ``evidence_`` says which. "raw": as they are,

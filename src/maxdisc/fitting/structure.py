@@ -19,8 +19,6 @@ from maxdisc.selection.joint_fold_models import FEW_ROWS, MOST_CELLS
 
 #: Tables of fewer cells are fitted in half the time without joint densities, and lose little.
 FEW_CELLS = 2**10
-#: Rows with a missing cell are scored by one joint density, not by the average: at most so many may be.
-MOST_INCOMPLETE = 0.1
 
 
 def learn_structure(
@@ -55,14 +53,11 @@ def learn_structure(
 
 
 def _is_small_table(given: Labelled) -> bool:
-    """Return whether the rows are a dense table of numbers, few, and nearly all complete."""
+    """Return whether the rows are a dense table of numbers, and few."""
     X = given.X
     if is_sparse(X) or (isinstance(X, Cells) and not (X.kinds == NUMBER).all()):
         return False
-    if given.n_rows > FEW_ROWS or X.shape[1] > MOST_CELLS // FEW_ROWS:
-        return False
-    incomplete = np.isnan(_numbers(given)).any(axis=1)
-    return bool(given.weights @ incomplete <= MOST_INCOMPLETE * given.weights.sum())
+    return given.n_rows <= FEW_ROWS and X.shape[1] <= MOST_CELLS // FEW_ROWS
 
 
 def _numbers(given: Labelled) -> Any:
