@@ -28,10 +28,8 @@ from maxdisc.fitting.data import (
     Labelled,
     batch_of,
     cells,
-    data_of,
     labelled,
     names_of,
-    partly_labelled,
     require_some_labels,
     unlabelled_rows,
     warn_of_nan,
@@ -41,8 +39,8 @@ from maxdisc.fitting.fitted_model import WITHOUT_MOMENTS, Decision, FittedModel
 from maxdisc.fitting.learning import Data, added, chosen_anew, learn
 from maxdisc.fitting.ranking_table import permuted, ranking_table, told_significance
 from maxdisc.fitting.sampling import drawn
-from maxdisc.fitting.semi_supervised import learn_partly
 from maxdisc.fitting.settings import Settings, no_pairs
+from maxdisc.fitting.structure import learn_structure
 from maxdisc.moments.smoothing import Smoothing
 from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, log_sum_exp
 from maxdisc.numerics.result_frame import Frame
@@ -57,7 +55,7 @@ from maxdisc.significance.table import Significance
 
 def _has_sums_that_add(estimator: MaxDiscClassifier) -> bool:
     """Whether it can go on with batches; if not, say why, as scikit-learn wants it said."""
-    if estimator.structure == "joint" or isinstance(estimator.structure, Joint):
+    if isinstance(estimator.structure, Joint) or estimator.structure == "joint":
         raise AttributeError(no_pairs("partial_fit", "a joint density", "structure='independent'"))
     return True
 
@@ -87,20 +85,24 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         ``natural`` and ``mean`` of shape (L, C, D) and ``prior``, to scores of shape (D,).
     n_features : "auto", "all", int or float, default="auto"
         How many features to keep: chosen on folds, all, that many, or that share.
-    structure : {"independent", "joint"} or Joint, default="independent"
+    structure : {"auto", "independent", "joint"} or Joint, default="auto"
         Features are independent within a class, or their means and covariances are constrained together (then
-        the family is Gaussian): see :class:`maxdisc.Joint`. What a joint density leaves open is chosen
-        on the folds, with the number of features.
+        the family is Gaussian): see :class:`maxdisc.Joint`. What a joint density leaves open is chosen on the
+        folds, with the number of features. "auto": dense tables of numbers in memory, of at most 2,048 rows,
+        are joint if they have more features than rows, and otherwise, from 1,024 cells on, whatever has the
+        lower held-out log-loss. All else is independent, also ``fit_rows`` and ``partial_fit``, and where a
+        family, a smoothing, a number of features, redundancy, informative missing cells or raw evidence are
+        asked for. ``joint_`` says what was chosen.
     evidence : {"auto", "refined", "calibrated", "raw"}, default="auto"
-        How much the features' log densities count. "auto": "refined" for sparse rows in memory, unless they
-        are few, else "calibrated"; ``evidence_`` says which. "raw": as they are, as if features were
-        independent. "calibrated": the ranking is cut into bands, and each band's evidence gets a weight, and
-        each class a bias, learnt on held-out rows, so that probabilities can be trusted. "refined": a
-        conditional maximum-entropy model corrects single features as well, and is weighed together with the
-        bands; this takes longer, and needs the rows in memory and three folds. Of joint densities, "raw"
-        picks one; "calibrated" averages over all transforms, shrinkages and sizes that are open, each with
-        the trust that its held-out log-loss asks for; "refined" has conditional maximum-entropy models of the
-        same features among them.
+        How much the features' log densities count. "auto": "refined" for sparse rows and joint densities of
+        rows in memory, unless they are few, else "calibrated"; ``evidence_`` says which. "raw": as they are,
+        as if features were independent. "calibrated": the ranking is cut into bands, and each band's evidence
+        gets a weight, and each class a bias, learnt on held-out rows, so that probabilities can be trusted.
+        "refined": a conditional maximum-entropy model corrects single features as well, and is weighed
+        together with the bands; this takes longer, and needs the rows in memory and three folds. Of joint
+        densities, "raw" picks one; "calibrated" averages over all transforms, shrinkages and sizes that are
+        open, each with the trust that its held-out log-loss asks for; "refined" has conditional
+        maximum-entropy models of the same features among them.
     smoothing : "auto", float or Smoothing, default="auto"
         Pseudo-rows given to each class, in non-zero cells; see :class:`maxdisc.Smoothing`. "auto"
         chooses on the folds among ``family.smoothings``.
@@ -143,6 +145,10 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         How the words of documents are counted: a :class:`maxdisc.TermFrequencyVectorizer`, or a vectorizer
         of scikit-learn. None counts words as ``TermFrequencyVectorizer(scale="log")``. A clone is fitted;
         for X that is not documents the parameter does not matter.
+    class_weight : "balanced", dict or None, default=None
+        Multiplies the weights of rows: by a number for each label (1 for labels not in the dict), or
+        "balanced", which gives all classes the same weight in sum. It changes ``class_prior_`` as other
+        weights do. ``fit_rows`` refuses it, ``partial_fit`` takes a dict.
 
     Attributes
     ----------
@@ -232,7 +238,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         family: Any = "auto",
         divergence: Any = "auto",
         n_features: str | int | float = "auto",
-        structure: str | Joint = "independent",
+        structure: str | Joint = "auto",
         evidence: str = "auto",
         smoothing: str | float | Smoothing = "auto",
         redundancy: float = 0.0,
@@ -246,6 +252,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         categorical_features: Any = None,
         missing: str = "ignore",
         vectorizer: Any = None,
+        class_weight: Any = None,
     ) -> None:
         self.family = family
         self.divergence = divergence
@@ -264,6 +271,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         self.categorical_features = categorical_features
         self.missing = missing
         self.vectorizer = vectorizer
+        self.class_weight = class_weight
 
     # ------------------------------------------------------------------ fitting
 
@@ -301,14 +309,12 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             columns = settings.reads_columns(X)
             given = labelled(self, X, y, sample_weight, columns, reset=True)
             given = replace(given, documents=documents)
+            given = given.with_class_weight(settings.class_weight, missing)
             settings.require_mixable(columns)
-            if missing is None:
-                learnt = learn(settings, data_of(settings, given, X, groups))
-                if documents is not None and learnt.n_features != X.shape[1]:
-                    self.vectorizer_ = documents.wide_vectorizer
-                return self._take(learnt)
-            data, both = partly_labelled(settings, given, missing, X, groups)
-            return self._take(learn_partly(settings, data, both))
+            learnt = learn_structure(settings, given, missing, X, groups)
+            if documents is not None and learnt.n_features != X.shape[1]:
+                self.vectorizer_ = documents.wide_vectorizer
+            return self._take(learnt)
 
     def fit_rows(self, rows: Rows, classes: npt.ArrayLike, schema: Schema | None = None) -> Self:
         """Learn from any source of rows: the seam for streams and engines.
@@ -332,6 +338,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         settings = self._asked()
         if settings.unlabelled is not None:
             raise ValueError("fit_rows learns from labelled rows alone: use fit, or unlabelled=None.")
+        if settings.class_weight is not None:
+            raise ValueError("fit_rows takes rows as they weigh: use class_weight=None, and weigh the rows.")
         labels = np.asarray(classes)
         if labels.ndim != 1 or not np.array_equal(labels, np.unique(labels)):
             raise ValueError(f"classes must be labels in sorted order, each once, got {classes!r}.")
@@ -355,7 +363,10 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
 
         A model that begins with ``partial_fit`` keeps all features, smooths as its family usually does and
         takes evidence as it is, unless the parameters say otherwise or :meth:`choose_n_features` is called.
-        One that begins with ``fit`` goes on with what ``fit`` chose and how it weighed the evidence.
+        One that begins with ``fit`` goes on with what ``fit`` chose and how it weighed the evidence. If that
+        was joint densities by ``structure="auto"``, it warns and goes on with independent features, as
+        batches add to sums of single features alone: with the model that was compared on held-out rows or,
+        where there is none, as one that begins with ``partial_fit``.
 
         The vocabulary of documents is that of the first batch, or of ``fit``: terms that only later batches
         have are passed over. Give a vectorizer with a ``vocabulary`` where the terms are known beforehand.
@@ -378,13 +389,16 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         """
         with self._all_or_nothing():
             settings, before = self._asked(), getattr(self, "_learnt", None)
-            settings.require_single_features("partial_fit", before and before.joint)
+            settings.require_single_features("partial_fit")
+            settings.require_batch_weights()
             X = vectorize(self, X, y, reset=before is None)
             if before is None:
                 columns = settings.reads_columns(X)
             else:
+                before = before.for_batches(settings.usual(self._family, self.n_features_in_))
                 _, columns = self.moments_, before.schema is not None
             given = labelled(self, X, y, sample_weight, columns, reset=before is None)
+            given = given.with_class_weight(settings.class_weight)
             settings.require_mixable(columns)
             return self._take(added(settings, before, batch_of(settings, given, X, classes, before)))
 
@@ -404,7 +418,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             This estimator, with ``path_``, ``n_selected_`` and, if "auto", ``smoothing_`` chosen anew.
         """
         _, settings, learnt = self.moments_, self._asked(), self._learnt
-        settings.require_single_features("choose_n_features", learnt.joint)
+        settings.require_single_features("choose_n_features")
         given = self._known(X, y, sample_weight)
         kept = np.flatnonzero(given.weights)
         if len(np.unique(given.labels[kept])) < 2:
@@ -509,6 +523,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         told = super().__repr__(N_CHAR_MAX)
+        if getattr(self, "joint_", None) is not None:
+            return f"{told} of joint densities"
         if self._schema is None or plain_family(self._schema) is not None:
             return told
         counts = (f"{len(columns)} {family.name}" for family, columns in self._schema.families_of_columns())
@@ -581,7 +597,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         X = vectorize(self, X)
         given = labelled(self, X, y, sample_weight, self._schema is not None, reset=False)
         self._learnt.require_seen(given.labels)
-        return given
+        return given.with_class_weight(self._asked().class_weight)
 
     # ------------------------------------------------------------------ prediction
 

@@ -31,7 +31,7 @@ FOR_TEXT: tuple[dict[str, Any], ...] = (
 )
 #: What is tried for tables of measurements.
 FOR_TABLES: tuple[dict[str, Any], ...] = (
-    {"evidence": "refined"},
+    {"structure": "independent", "evidence": "refined"},
     {"structure": "joint", "evidence": "refined"},
 )
 #: ... and where they have more features than rows: what features share then counts most, and so few rows
@@ -39,8 +39,8 @@ FOR_TABLES: tuple[dict[str, Any], ...] = (
 FOR_WIDE_TABLES: tuple[dict[str, Any], ...] = ({"structure": "joint", "evidence": "refined"},)
 #: Frames of numbers may have a family for each column as well.
 FOR_FRAMES: tuple[dict[str, Any], ...] = (
-    {"evidence": "calibrated"},
-    {"family": "gaussian", "evidence": "refined"},
+    {"structure": "independent", "evidence": "calibrated"},
+    {"structure": "independent", "family": "gaussian", "evidence": "refined"},
     {"structure": "joint", "evidence": "refined"},
 )
 #: ... and those with categories must. That cells are missing may tell something.

@@ -222,7 +222,8 @@ def test_a_mean_of_a_million_deviations(apart, evidence):
     X = 1e6 + X
     X[:, :2] += apart * codes[:, None]
     X[5, 0] = X[6, 3] = np.nan
-    model = MaxDiscClassifier(evidence=evidence, n_features="all", cv=3).fit(X, codes)
+    given = {"structure": "independent", "evidence": evidence, "n_features": "all"}
+    model = MaxDiscClassifier(cv=3, **given).fit(X, codes)
     assert model.decision_.apart(sparse=False).any() == (apart > 0)
     check_same(model, to_onnx(model), X)
 

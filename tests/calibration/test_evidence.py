@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -20,6 +20,9 @@ from maxdisc.rows import BatchRows
 from maxdisc.rows.row_sources import ArrayRows
 from maxdisc.selection import held_out
 from maxdisc.testing import random_data, taking
+
+# Weights of bands and corrections are those of independent features.
+IndependentClassifier = partial(MaxDiscClassifier, structure="independent")
 
 KINDS = ("calibrated", "refined")
 
@@ -50,7 +53,7 @@ def interacting(n_rows=1200, seed=0):
 
 
 def held_out_loss(evidence, X, y, n_train, **options):
-    model = MaxDiscClassifier(evidence=evidence, **options).fit(X[:n_train], y[:n_train])
+    model = IndependentClassifier(evidence=evidence, **options).fit(X[:n_train], y[:n_train])
     return log_loss(y[n_train:], model.predict_proba(X[n_train:]), labels=model.classes_), model
 
 
@@ -78,7 +81,7 @@ def test_probabilities_of_documents_can_be_trusted():
 def test_features_that_are_repeated_count_once(copies):
     X, y = counts()
     repeated = np.tile(X, copies)
-    model = MaxDiscClassifier("poisson", n_features="all", smoothing=1.0).fit(repeated, y)
+    model = IndependentClassifier("poisson", n_features="all", smoothing=1.0).fit(repeated, y)
     widths = np.diff(model.evidence_.edges, prepend=0)
     mean = widths @ model.evidence_.weights / widths.sum()
     assert mean == pytest.approx(1 / copies, rel=0.3)
@@ -92,7 +95,7 @@ def test_features_that_are_repeated_count_once(copies):
 
 def test_independent_features_of_the_right_family_count_as_they_are():
     X, y = counts(3000)
-    model = MaxDiscClassifier("poisson", n_features="all", smoothing=1.0).fit(X, y)
+    model = IndependentClassifier("poisson", n_features="all", smoothing=1.0).fit(X, y)
     np.testing.assert_allclose(model.evidence_.weights, 1.0, atol=0.3)
     widths = np.diff(model.evidence_.edges, prepend=0)
     assert widths @ model.evidence_.weights / widths.sum() == pytest.approx(1.0, abs=0.15)
@@ -107,8 +110,8 @@ def test_refining_stays_with_calibrated_evidence_where_nothing_is_to_be_gained()
     stayed = 0
     for seed in range(4):
         X, y = counts(1500, seed=seed)
-        refined = MaxDiscClassifier("poisson", evidence="refined", smoothing=1.0).fit(X, y)
-        calibrated = MaxDiscClassifier("poisson", evidence="calibrated", smoothing=1.0).fit(X, y)
+        refined = IndependentClassifier("poisson", evidence="refined", smoothing=1.0).fit(X, y)
+        calibrated = IndependentClassifier("poisson", evidence="calibrated", smoothing=1.0).fit(X, y)
         if refined.evidence_.columns is None:
             stayed += 1
             np.testing.assert_array_equal(refined.predict_proba(X), calibrated.predict_proba(X))
@@ -156,7 +159,7 @@ def test_explanations_are_exact(evidence, name):
     X, y = tables()[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = MaxDiscClassifier(evidence=evidence).fit(X, y)
+        model = IndependentClassifier(evidence=evidence).fit(X, y)
     scores = model.predict_joint_log_proba(X)
     explained = model.explain(X)
     np.testing.assert_allclose(
@@ -177,7 +180,7 @@ def test_explanations_are_exact(evidence, name):
 @pytest.mark.parametrize("family", sorted(FAMILIES))
 def test_every_family(evidence, family):
     X, y = random_data(family, 150, 3, 9, seed=1)
-    model = MaxDiscClassifier(family, evidence=evidence, cv=3).fit(X, y)
+    model = IndependentClassifier(family, evidence=evidence, cv=3).fit(X, y)
     p = model.predict_proba(X)
     assert np.isfinite(p).all()
     assert isinstance(model.evidence_, Evidence)
@@ -189,7 +192,7 @@ def test_sparse_and_dense_rows_give_the_same_model():
     X, y = random_data("poisson", 200, 3, 25, seed=5)
     for evidence in KINDS:
         dense, sparse = (
-            MaxDiscClassifier("poisson", evidence=evidence).fit(form(X), y)
+            IndependentClassifier("poisson", evidence=evidence).fit(form(X), y)
             for form in (np.asarray, sp.csr_array)
         )
         np.testing.assert_allclose(dense.predict_proba(X), sparse.predict_proba(X), atol=1e-4)
@@ -201,9 +204,9 @@ def test_compiled_models_are_the_same():
     X = sp.csr_array(rng.poisson(rng.gamma(0.1, 1.0, (4, 800))[y]).astype(float))
     for evidence in KINDS:
         with taking("compiled"):
-            compiled = MaxDiscClassifier(evidence=evidence, smoothing=1.0).fit(X, y)
+            compiled = IndependentClassifier(evidence=evidence, smoothing=1.0).fit(X, y)
         with taking("plain"):
-            general = MaxDiscClassifier(evidence=evidence, smoothing=1.0).fit(X, y)
+            general = IndependentClassifier(evidence=evidence, smoothing=1.0).fit(X, y)
         assert compiled.n_selected_ == general.n_selected_
         np.testing.assert_allclose(compiled.predict_proba(X), general.predict_proba(X), atol=1e-4)
 
@@ -220,7 +223,7 @@ def test_a_prior_that_is_given_moves_log_odds_by_its_ratio(evidence):
         return densities.mean[0].var(axis=0)
 
     even, skewed = (
-        MaxDiscClassifier(evidence=evidence, divergence=apart, prior=prior).fit(X, y)
+        IndependentClassifier(evidence=evidence, divergence=apart, prior=prior).fit(X, y)
         for prior in (np.full(3, 1 / 3), np.array([0.7, 0.2, 0.1]))
     )
     shift = skewed.predict_joint_log_proba(X) - even.predict_joint_log_proba(X)
@@ -232,7 +235,7 @@ def test_a_prior_that_is_given_moves_log_odds_by_its_ratio(evidence):
 def test_a_number_of_features_that_is_given_is_kept(n_features, size):
     X, y = counts(300)
     for evidence in KINDS:
-        model = MaxDiscClassifier(evidence=evidence, n_features=n_features).fit(X, y)
+        model = IndependentClassifier(evidence=evidence, n_features=n_features).fit(X, y)
         assert model.n_selected_ == size == model.evidence_.edges[-1]
         assert model.path_.sizes.tolist() == [size]
 
@@ -240,7 +243,7 @@ def test_a_number_of_features_that_is_given_is_kept(n_features, size):
 @pytest.mark.parametrize("seed", range(4))
 def test_one_standard_error_keeps_no_more(seed):
     X, y = counts(300, spread=0.2, seed=seed)
-    best, fewer = (MaxDiscClassifier(rule=rule).fit(X, y) for rule in ("best", "one_se"))
+    best, fewer = (IndependentClassifier(rule=rule).fit(X, y) for rule in ("best", "one_se"))
     assert fewer.n_selected_ <= best.n_selected_
     loss = best.path_.mean_log_loss
     assert best.path_.sizes[np.argmin(loss)] == best.n_selected_
@@ -253,7 +256,7 @@ def test_one_standard_error_keeps_no_more(seed):
 def test_redundancy_ranks_and_evidence_is_weighed():
     X, y = counts(400, 15)
     for evidence in KINDS:
-        model = MaxDiscClassifier(redundancy=1.0, evidence=evidence).fit(np.tile(X, 2), y)
+        model = IndependentClassifier(redundancy=1.0, evidence=evidence).fit(np.tile(X, 2), y)
         assert model.evidence_ is not None
         explained = model.explain(np.tile(X, 2))
         np.testing.assert_allclose(
@@ -267,7 +270,7 @@ def test_no_smoothing_at_all():
     X, y = random_data("poisson", 120, 3, 10, seed=8)
     X[y == 0, 3] = 0.0
     for evidence in KINDS:
-        model = MaxDiscClassifier("poisson", smoothing=0.0, evidence=evidence).fit(X, y)
+        model = IndependentClassifier("poisson", smoothing=0.0, evidence=evidence).fit(X, y)
         assert np.isfinite(model.predict_proba(X)).all()
         assert np.isfinite(model.evidence_.log_loss)
 
@@ -281,15 +284,15 @@ def test_weights_of_rows_are_numbers_of_rows(evidence):
         (np.flatnonzero(np.arange(200) % 4 != f), np.flatnonzero(np.arange(200) % 4 == f)) for f in range(4)
     ]
     repeated = [(np.flatnonzero(twice % 4 != f), np.flatnonzero(twice % 4 == f)) for f in range(4)]
-    a = MaxDiscClassifier(evidence=evidence, cv=folds).fit(X, y, weights)
-    b = MaxDiscClassifier(evidence=evidence, cv=repeated).fit(X[twice], y[twice])
+    a = IndependentClassifier(evidence=evidence, cv=folds).fit(X, y, weights)
+    b = IndependentClassifier(evidence=evidence, cv=repeated).fit(X[twice], y[twice])
     assert a.n_selected_ == b.n_selected_
     # The units of corrections are those of the rows as they come.
     np.testing.assert_allclose(
         a.predict_proba(X), b.predict_proba(X), atol=1e-3 if a.evidence_.ridge == 0 else 5e-3
     )
     # The unit does not matter to what is learnt from many rows.
-    c = MaxDiscClassifier(evidence=evidence, cv=folds).fit(X, y, 1e-3 * weights)
+    c = IndependentClassifier(evidence=evidence, cv=folds).fit(X, y, 1e-3 * weights)
     assert np.isfinite(c.predict_proba(X)).all()
 
 
@@ -300,9 +303,9 @@ def test_weights_of_rows_are_numbers_of_rows(evidence):
 def test_too_few_rows_are_said_to_be_too_few(evidence):
     X = np.random.default_rng(0).normal(size=(4, 3))
     with pytest.warns(UserWarning, match="too few: it is raw"):
-        model = MaxDiscClassifier(evidence=evidence, cv=2).fit(X, [0, 0, 1, 1])
+        model = IndependentClassifier(evidence=evidence, cv=2).fit(X, [0, 0, 1, 1])
     assert model.evidence_ is None
-    raw = MaxDiscClassifier(evidence="raw", cv=2).fit(X, [0, 0, 1, 1])
+    raw = IndependentClassifier(evidence="raw", cv=2).fit(X, [0, 0, 1, 1])
     np.testing.assert_array_equal(model.predict_proba(X), raw.predict_proba(X))
 
 
@@ -310,7 +313,7 @@ def test_a_class_of_one_row_against_many_is_too_few():
     X = np.random.default_rng(0).normal(size=(60, 3))
     y = np.r_[np.zeros(59, dtype=int), 1]
     with pytest.warns(UserWarning, match="too few: it is raw"):
-        assert MaxDiscClassifier().fit(X, y).evidence_ is None
+        assert IndependentClassifier().fit(X, y).evidence_ is None
 
 
 @pytest.mark.parametrize("evidence", KINDS)
@@ -321,12 +324,12 @@ def test_a_class_of_one_row_among_others_does_not_stop_them(evidence, form):
     y[-1] = 3
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = MaxDiscClassifier(evidence=evidence).fit(form(X), y)
+        model = IndependentClassifier(evidence=evidence).fit(form(X), y)
     assert model.evidence_ is not None
     p = model.predict_proba(form(X[:-1]))
     assert p[:, 3].mean() < 0.02
     assert np.isfinite(p).all()
-    others = MaxDiscClassifier(evidence=evidence).fit(form(X[:-1]), y[:-1])
+    others = IndependentClassifier(evidence=evidence).fit(form(X[:-1]), y[:-1])
     np.testing.assert_allclose(model.evidence_.weights.mean(), others.evidence_.weights.mean(), atol=0.4)
 
 
@@ -334,16 +337,16 @@ def test_a_class_of_one_row_among_others_does_not_stop_them(evidence, form):
 def test_refining_needs_folds_that_share_out_the_rows(cv):
     X, y = counts(200, 10)
     with pytest.warns(UserWarning, match="evidence is calibrated: refined evidence needs"):
-        model = MaxDiscClassifier(evidence="refined", cv=cv).fit(X, y)
-    same = MaxDiscClassifier(cv=cv).fit(X, y)
+        model = IndependentClassifier(evidence="refined", cv=cv).fit(X, y)
+    same = IndependentClassifier(cv=cv).fit(X, y)
     np.testing.assert_array_equal(model.predict_proba(X), same.predict_proba(X))
 
 
 def test_many_folds_and_folds_without_rows():
     X, y = counts(24, 6)
-    model = MaxDiscClassifier(cv=24).fit(X, y)
+    model = IndependentClassifier(cv=24).fit(X, y)
     assert np.isfinite(model.evidence_.log_loss)
-    model = MaxDiscClassifier(cv="hash", evidence="refined").fit(X[:12], y[:12])
+    model = IndependentClassifier(cv="hash", evidence="refined").fit(X[:12], y[:12])
     assert np.isfinite(model.predict_proba(X)).all()
 
 
@@ -352,11 +355,11 @@ def test_constant_and_empty_features_say_nothing():
     X[:, 2], X[:, 5] = 1.0, 0.0
     for evidence in KINDS:
         for form in (np.asarray, sp.csr_array):
-            model = MaxDiscClassifier(evidence=evidence, n_features="all").fit(form(X), y)
+            model = IndependentClassifier(evidence=evidence, n_features="all").fit(form(X), y)
             assert np.isfinite(model.predict_proba(form(X))).all()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = MaxDiscClassifier(evidence="refined").fit(np.ones((60, 4)), np.arange(60) % 2)
+        model = IndependentClassifier(evidence="refined").fit(np.ones((60, 4)), np.arange(60) % 2)
     np.testing.assert_allclose(model.predict_proba(np.ones((2, 4))), 0.5, atol=1e-6)
 
 
@@ -364,7 +367,7 @@ def test_constant_and_empty_features_say_nothing():
 def test_the_unit_of_measurements_does_not_matter(scale):
     X, y = random_data("gaussian", 150, 3, 6, seed=3)
     for evidence in KINDS:
-        a, b = (MaxDiscClassifier(evidence=evidence).fit(s * X, y) for s in (1.0, scale))
+        a, b = (IndependentClassifier(evidence=evidence).fit(s * X, y) for s in (1.0, scale))
         np.testing.assert_allclose(a.predict_proba(X), b.predict_proba(scale * X), atol=1e-4)
 
 
@@ -375,7 +378,7 @@ def test_going_on_keeps_the_weights_and_new_classes_are_left_alone():
     X, y = counts(600, n_classes=4)
     first = y < 3
     for evidence in KINDS:
-        model = MaxDiscClassifier(evidence=evidence).fit(X[first], y[first])
+        model = IndependentClassifier(evidence=evidence).fit(X[first], y[first])
         weights, bias = model.evidence_.weights, model.evidence_.bias
         model.partial_fit(X[~first], y[~first])
         np.testing.assert_array_equal(model.evidence_.weights, weights)
@@ -395,7 +398,7 @@ def test_going_on_keeps_the_weights_and_new_classes_are_left_alone():
 def test_classes_of_a_model_that_goes_on_keep_their_places():
     X, y = counts(400, n_classes=4)
     known = y != 1
-    model = MaxDiscClassifier(evidence="refined").fit(X[known], y[known])
+    model = IndependentClassifier(evidence="refined").fit(X[known], y[known])
     bias = model.evidence_.bias
     model.partial_fit(X[~known], y[~known])
     np.testing.assert_array_equal(model.evidence_.bias, [bias[0], 0.0, bias[1], bias[2]])
@@ -403,10 +406,10 @@ def test_classes_of_a_model_that_goes_on_keep_their_places():
 
 def test_choosing_again_weighs_again():
     X, y = counts(600)
-    model = MaxDiscClassifier().partial_fit(X[:300], y[:300])
+    model = IndependentClassifier().partial_fit(X[:300], y[:300])
     assert model.evidence_ is None
     model.choose_n_features(X[:300], y[:300])
-    whole = MaxDiscClassifier().fit(X[:300], y[:300])
+    whole = IndependentClassifier().fit(X[:300], y[:300])
     np.testing.assert_allclose(model.predict_proba(X), whole.predict_proba(X), atol=1e-8)
 
 
@@ -414,12 +417,14 @@ def test_choosing_again_weighs_again():
 def test_any_batches_give_the_same_model(form, monkeypatch):
     X, y = counts(500, 30)
     monkeypatch.setattr(held_out, "ENOUGH_SCORES", 3 * 200)
-    whole = MaxDiscClassifier("poisson", cv="hash").fit_rows(ArrayRows(form(X), y, 3), [0, 1, 2])
+    whole = IndependentClassifier("poisson", cv="hash").fit_rows(ArrayRows(form(X), y, 3), [0, 1, 2])
     rng = np.random.default_rng(0)
     for step in (23, 170, 500):
         order = rng.permutation(500)
         batches = [(form(X[b]), y[b]) for b in np.split(order, range(step, 500, step))]
-        model = MaxDiscClassifier("poisson", cv="hash").fit_rows(BatchRows(lambda b=batches: b, 3), [0, 1, 2])
+        model = IndependentClassifier("poisson", cv="hash").fit_rows(
+            BatchRows(lambda b=batches: b, 3), [0, 1, 2]
+        )
         assert model.n_selected_ == whole.n_selected_
         assert model.smoothing_ == whole.smoothing_
         np.testing.assert_allclose(model.evidence_.weights, whole.evidence_.weights, rtol=1e-3, atol=1e-5)
@@ -430,7 +435,7 @@ def test_refining_batches_is_calibrating_them():
     X, y = counts(200, 10)
     batches = [(X[:90], y[:90]), (X[90:], y[90:])]
     with pytest.warns(UserWarning, match="rows in memory"):
-        model = MaxDiscClassifier(evidence="refined").fit_rows(BatchRows(lambda: batches, 3), [0, 1, 2])
+        model = IndependentClassifier(evidence="refined").fit_rows(BatchRows(lambda: batches, 3), [0, 1, 2])
     assert model.evidence_.columns is None
 
 
@@ -439,7 +444,7 @@ def test_refining_batches_is_calibrating_them():
 
 def test_evidence_finds_its_columns_again():
     X, y = interacting(600)
-    model = MaxDiscClassifier(evidence="refined").fit(X, y)
+    model = IndependentClassifier(evidence="refined").fit(X, y)
     evidence, generative = model.evidence_, model._model[1]
     order = np.random.default_rng(0).permutation(len(generative.columns))
     shuffled = evidence.applied(
@@ -455,11 +460,11 @@ def test_evidence_finds_its_columns_again():
 
 def test_bad_words_are_refused():
     with pytest.raises(ValueError, match="evidence"):
-        MaxDiscClassifier(evidence="weighed").fit(np.eye(4), [0, 1, 0, 1])
+        IndependentClassifier(evidence="weighed").fit(np.eye(4), [0, 1, 0, 1])
 
 
 def test_it_says_what_it_is():
     X, y = interacting(400)
-    said = repr(MaxDiscClassifier(evidence="refined").fit(X, y).evidence_)
+    said = repr(IndependentClassifier(evidence="refined").fit(X, y).evidence_)
     assert "features corrected" in said
     assert "held-out log-loss" in said

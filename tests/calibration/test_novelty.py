@@ -17,7 +17,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 
-from maxdisc import MaxDiscClassifier, ModelFileError, Smoothing, TermFrequencyVectorizer, load, save
+from maxdisc import Joint, MaxDiscClassifier, ModelFileError, Smoothing, TermFrequencyVectorizer, load, save
 from maxdisc.calibration.novelty import Novelty, _table
 from maxdisc.decisions.linear import LinearDecision, ranked_decision, unknown_beside
 from maxdisc.divergences import js_gm
@@ -214,19 +214,38 @@ def test_a_short_table_is_on_the_safe_side():
 
 def test_models_without_held_out_rows_say_what_to_do():
     X, y = simulated("numbers", 200, 1)
-    for model in (MaxDiscClassifier(evidence="raw").fit(X, y), MaxDiscClassifier().partial_fit(X, y)):
+    fits = [MaxDiscClassifier(evidence="raw", structure=s).fit(X, y) for s in ("independent", "joint")]
+    for model in (*fits, MaxDiscClassifier().partial_fit(X, y)):
         with pytest.raises(ValueError, match=r"call fit with evidence='calibrated'") as error:
             model.novelty(X)
         assert "\n" not in str(error.value)
-    with pytest.raises(ValueError, match="structure='independent'"):
-        MaxDiscClassifier(structure="joint").fit(X[:60], y[:60]).novelty(X)
     model = MaxDiscClassifier().partial_fit(X, y).choose_n_features(X, y)
     assert model.novelty(X).shape == (200,)
 
 
+@pytest.mark.parametrize("covariance", ["shared", "per_class"])
+def test_joint_densities_know_what_is_usual(covariance, tmp_path):
+    rng = np.random.default_rng(0)
+    means, mixing = 4 * rng.normal(size=(4, 6)), rng.normal(size=(6, 6))
+    y = rng.integers(0, 4, size=1200)
+    X = means[y] + rng.normal(size=(1200, 6)) @ mixing
+    known = y < 3
+    train, test = known & (np.arange(1200) < 600), known & (np.arange(1200) >= 600)
+    model = MaxDiscClassifier(structure=Joint(covariance, transform=None)).fit(X[train], y[train])
+    usual = model.novelty(X[test])
+    for level in (0.05, 0.2, 0.5):
+        assert abs((usual <= level).mean() - level) < 4 * np.sqrt(level / len(usual)) + 0.02
+    assert np.median(model.novelty(X[~known])) < 0.1
+    assert (model.novelty(1e3 * X[:5]) < 0.02).all()
+    assert model.novelty(np.full((1, 6), np.nan)).tolist() == [1.0]
+    gaps = np.where(rng.random(X.shape) < 0.2, np.nan, X)
+    save(model, tmp_path / "m")
+    np.testing.assert_array_equal(load(tmp_path / "m").novelty(gaps), model.novelty(gaps))
+
+
 def test_p_values_go_on_with_new_rows_and_classes():
     X, y = simulated("numbers", 900, 1)
-    model = MaxDiscClassifier().fit(X[y < 2], y[y < 2])
+    model = MaxDiscClassifier(structure="independent").fit(X[y < 2], y[y < 2])
     before = model.novelty(X[y == 2])
     model.partial_fit(X[y == 2], y[y == 2])
     assert np.median(model.novelty(X[y == 2])) > np.median(before)
@@ -277,7 +296,7 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_tables_are_refused(tmp_path, name):
     X, y = simulated("gaps", 200, 1)
-    save(MaxDiscClassifier().fit(X, y), tmp_path / "m")
+    save(MaxDiscClassifier(structure="independent").fit(X, y), tmp_path / "m")
     container = Container.of((tmp_path / "m").read_bytes())
     document, tensors = container.document, {k: v.copy() for k, v in container.tensors().items()}
     WRONG[name](document, tensors)

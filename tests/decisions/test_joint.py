@@ -518,7 +518,7 @@ def test_a_wrong_joint_is_refused(wrong, message):
 
 def test_what_a_joint_model_cannot_do_is_said_in_one_line():
     X, y = load_iris(return_X_y=True)
-    with pytest.raises(ValueError, match="structure must be 'independent', 'joint' or a Joint"):
+    with pytest.raises(ValueError, match="structure must be 'auto', 'independent', 'joint' or a Joint"):
         RawClassifier(structure="both").fit(X, y)
     with pytest.raises(ValueError, match="joint densities are Gaussian"):
         RawClassifier("poisson", structure="joint").fit(X, y)
@@ -532,8 +532,8 @@ def test_what_a_joint_model_cannot_do_is_said_in_one_line():
     fitted = RawClassifier(structure="joint").fit(X, y)
     with pytest.raises(ValueError, match="choose_n_features keeps sums"):
         fitted.choose_n_features(X, y)
-    with pytest.raises(ValueError, match="partial_fit keeps sums"):
-        fitted.set_params(structure="independent").partial_fit(X, y)
+    with pytest.warns(UserWarning, match="partial_fit goes on with independent features"):
+        assert fitted.set_params(structure="independent").partial_fit(X, y).joint_ is None
 
 
 def test_too_many_features_for_products_are_refused(monkeypatch):
@@ -602,3 +602,24 @@ def test_a_fitted_joint_model_can_be_looked_through():
     X, y = rng.normal(size=(30, 3)), np.arange(30) % 2
     for evidence in ("raw", "calibrated"):
         assert "decision_" in dir(MaxDiscClassifier(structure="joint", evidence=evidence, cv=3).fit(X, y))
+
+
+@pytest.mark.parametrize("covariance", ["shared", "per_class"])
+def test_unknown_classes_have_the_moments_of_all_rows(covariance):
+    X, y = load_iris(return_X_y=True)
+    joint = Joint(covariance, shrinkage=0.3, transform=None)
+    model = MaxDiscClassifier(structure=joint, evidence="raw", n_features=4).fit(X[:120], y[:120])
+    decision, prior = model.decision_, model.class_prior_
+    precisions = [
+        tail * (np.eye(4) - factor.T @ factor)
+        for tail, factor in zip(decision.tail, decision.factor, strict=True)
+    ]
+    spreads = [np.linalg.inv(precision) for precision in precisions] * (3 if decision.shared else 1)
+    z = decision.standardised(X[:, decision.columns])
+    known = [multivariate_normal(m, s).logpdf(z) for m, s in zip(decision.center, spreads, strict=True)]
+    np.testing.assert_allclose(decision.log_densities(X), np.transpose(known), atol=1e-8)
+    middle = prior @ decision.center
+    gaps = decision.center - middle
+    total = np.einsum("c,cij->ij", prior, np.stack(spreads)) + (prior[:, None] * gaps).T @ gaps
+    beside = [multivariate_normal(middle, scale * total).logpdf(z) for scale in (1, 1000)]
+    np.testing.assert_allclose(decision.unknown().log_densities(X), np.transpose(beside), atol=1e-8)

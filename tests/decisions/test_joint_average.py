@@ -29,6 +29,7 @@ from maxdisc.selection import averaged_fold_models as averaged_folds
 from maxdisc.selection import joint_fold_models as joint_folds
 from maxdisc.selection.averaged_fold_models import (
     CONDITIONAL_RIDGES,
+    EXPONENTS,
     LEAST_WEIGHT,
     RIDGES,
     SHARPNESS,
@@ -82,7 +83,7 @@ def members_one_by_one(model, X, y, rows):
             logistic = LogisticRegression(C=2 / ridge, tol=1e-8, max_iter=10_000).fit(Z, y)
             scores = np.outer(logistic.decision_function(z), [-0.5, 0.5])
         total += weight * trust * scores
-    return total
+    return total + evidence.prior_exponent * centred(np.log(model.class_prior_)[None])
 
 
 def centred(scores):
@@ -166,7 +167,9 @@ def test_one_member_is_its_scores_times_its_trust(covariance):
     model, raw = averaged(X, y, joint=joint, n_features=8), averaged(X, y, "raw", joint, n_features=8)
     assert len(model.evidence_.members) == 1
     assert model.evidence_.trusts[0] == model.decision_.trust in TRUSTS
+    assert (model.evidence_.prior_exponent == 0) == (covariance == "per_class")
     due = model.decision_.trust * raw.predict_joint_log_proba(X)
+    due += model.evidence_.prior_exponent * centred(np.log(model.class_prior_)[None])
     np.testing.assert_allclose(model.predict_joint_log_proba(X), due, rtol=1e-9)
     np.testing.assert_allclose(model.score_samples(X), raw.score_samples(X))
     np.testing.assert_array_equal(model.sample(5)[0].shape, raw.sample(5)[0].shape)
@@ -206,8 +209,14 @@ def test_trusts_weights_and_evidence_follow_from_held_out_scores():
     np.testing.assert_allclose(evidence.weights, weights[order], rtol=1e-6)
     np.testing.assert_allclose(evidence.trusts, trusts[order])
     average = np.tensordot(weights * trusts, scores, 1)
-    assert evidence.log_loss == pytest.approx(loss(average))
-    assert evidence.accuracy == pytest.approx((average.argmax(axis=1) == labels).mean())
+    # The exponent of the prior is averaged by the likelihood of the held-out rows, and a normal law about 0.
+    tilted = EXPONENTS[:, None, None] * centred(np.log(np.bincount(y) / len(y))[None]) + average
+    log_posterior = -len(X) * loss(tilted) - EXPONENTS**2 / 2
+    exponent = np.exp(log_softmax(log_posterior)) @ EXPONENTS
+    assert evidence.prior_exponent == pytest.approx(exponent)
+    assert evidence.log_loss == pytest.approx(np.interp(exponent, EXPONENTS, loss(tilted)))
+    right = (tilted.argmax(axis=2) == labels).mean(axis=1)
+    assert evidence.accuracy == pytest.approx(np.interp(exponent, EXPONENTS, right))
     best = model.joint_.shrinkage
     assert best == pytest.approx(shrinkage(RIDGES[int(order[0])], size, len(X)))
     assert model.path_.mean_log_loss[0] == pytest.approx(least.min())
@@ -291,6 +300,7 @@ def test_greedy_search_is_another_ranking():
         columns = model.ranking_[:size]
         one = alone(X[:, columns], y, None, size, share)
         due += weight * trust * one.predict_joint_log_proba(X[:, columns])
+    due += model.evidence_.prior_exponent * np.log(model.class_prior_)
     np.testing.assert_allclose(centred(model.predict_joint_log_proba(X)), centred(due), rtol=1e-6, atol=1e-8)
 
 
@@ -301,6 +311,7 @@ def test_auto_covariances_take_the_best_alone():
     assert model.joint_.covariance in ("shared", "per_class")
     raw = averaged(X, y, "raw", model.joint_, n_features=model.n_selected_)
     due = model.decision_.trust * raw.predict_joint_log_proba(X)
+    due += model.evidence_.prior_exponent * centred(np.log(model.class_prior_)[None])
     np.testing.assert_allclose(model.predict_joint_log_proba(X), due, rtol=1e-9)
 
 
@@ -359,7 +370,8 @@ def test_features_that_say_nothing():
 
 def test_independent_features_are_weighed_not_averaged():
     X, y = noisy(0)
-    assert isinstance(MaxDiscClassifier(evidence="calibrated").fit(X, y).evidence_, Evidence)
+    model = MaxDiscClassifier(structure="independent", evidence="calibrated").fit(X, y)
+    assert isinstance(model.evidence_, Evidence)
 
 
 @pytest.mark.parametrize("evidence", ["calibrated", "refined"])
@@ -378,6 +390,7 @@ def test_a_saved_average_comes_back_to_the_last_bit(tmp_path, evidence, joint):
     np.testing.assert_array_equal(again.sample(4)[0], model.sample(4)[0])
     np.testing.assert_array_equal(again.explain(rows).contributions, model.explain(rows).contributions)
     mine, theirs = again.evidence_, model.evidence_
+    assert mine.prior_exponent == theirs.prior_exponent
     assert (mine.members, mine.log_loss, mine.accuracy, mine.n_rows) == (
         theirs.members, theirs.log_loss, theirs.accuracy, theirs.n_rows
     )  # fmt: skip

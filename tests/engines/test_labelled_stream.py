@@ -56,7 +56,7 @@ def test_documents_in_any_chunks_give_the_pipeline_of_all(cuts, segment):
 )
 def test_rows_of_any_form_and_labels_of_any_kind(form, labels, tmp_path):
     X = sp.csr_array(COUNTS) if form is not np.asarray else COUNTS
-    here = MaxDiscClassifier(cv="hash").fit(X, labels)
+    here = MaxDiscClassifier(structure="independent", cv="hash").fit(X, labels)
     ends = [0, 40, 41, 150]
 
     def batches(done):

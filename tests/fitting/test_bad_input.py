@@ -146,7 +146,7 @@ CASES = {
     ),
     "structure": (
         lambda: MaxDiscClassifier(structure="both").fit(X, y),
-        "structure must be 'independent', 'joint' or a Joint",
+        "structure must be 'auto', 'independent', 'joint' or a Joint",
     ),
     "evidence": (
         lambda: MaxDiscClassifier(evidence="doubted").fit(X, y),

@@ -208,8 +208,8 @@ def test_files_do_not_grow_with_features_that_are_not_selected():
         return len(to_bytes(MaxDiscClassifier(n_features=5, **parameters).fit(X, y)))
 
     for parameters in ({}, {"evidence": "raw"}, {"structure": Joint()}):
-        # Numbers take more or fewer digits: in the header, and deflated.
-        assert abs(size(4000, **parameters) - size(40, **parameters)) < 200
+        # Numbers take more or fewer digits: in the header, and deflated, as the table of p-values is.
+        assert abs(size(4000, **parameters) - size(40, **parameters)) < 500
 
 
 def test_words_that_are_not_selected_are_left_out_where_no_length_counts_them(tmp_path):

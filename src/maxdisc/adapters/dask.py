@@ -85,9 +85,9 @@ def fit(
 ) -> Model:
     """Fit an estimator to a Dask collection, where its partitions are.
 
-    The model is that of ``estimator.fit`` with ``cv="hash"`` and all rows in memory, for any partitions;
-    only sums come back from the workers. Rows are read several times, so ``X.persist()`` pays where they fit
-    into the workers' memory.
+    The model is that of ``estimator.fit`` with ``cv="hash"``, ``structure="independent"`` and all rows in
+    memory, for any partitions; only sums come back from the workers. Rows are read several times, so
+    ``X.persist()`` pays where they fit into the workers' memory.
 
     Parameters
     ----------

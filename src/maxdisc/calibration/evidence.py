@@ -20,6 +20,7 @@ from maxdisc.decisions.linear import LinearDecision
 from maxdisc.decisions.mixed import MixedDecision
 from maxdisc.moments.smoothing import Smoothing
 from maxdisc.numerics.matrices import Booleans, Floats, Integers
+from maxdisc.rows.sampling import count_rows
 from maxdisc.selection.fold_models import Choice, Rule, SelectionPath, Trials, enough_folds
 from maxdisc.selection.held_out import FARTHEST, HeldOut, bounded, enough_rows
 
@@ -334,7 +335,7 @@ def held_out_loss(
     whole = weigh(tensor, codes, weights, bias_center, start)
     log_p = whole.log_posterior(tensor)
     groups = np.unique(folds, return_inverse=True)[1] % MOST_FOLDS
-    if len(codes) > MANY_ROWS * (tensor.shape[1] + tensor.shape[2]):
+    if count_rows(weights) > MANY_ROWS * (tensor.shape[1] + tensor.shape[2]):
         groups = np.zeros_like(groups)
     parts = [groups != group for group in range(int(groups.max()) + 1)]
     parts = [p for p in parts if p.any() and not p.all() and np.isin(codes[~p], codes[p]).all()]

@@ -8,6 +8,9 @@ from maxdisc.cli.console import evidence_line, say_facts, say_json, size_of, unl
 from maxdisc.cli.failures import BadInputError, command
 from maxdisc.cli.options import JsonOption, ModelArgument
 
+#: Kinds of steps whose features are described jointly.
+JOINT = ("joint", "averaged")
+
 
 @command
 def info(model: ModelArgument, json: JsonOption = False) -> None:
@@ -73,6 +76,8 @@ def _learnt(steps: list[dict[str, Any]]) -> list[tuple[str, str]]:
 def _families(step: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the family of the densities, or how many columns are of each."""
     counts = step.get("families", {})
+    if step["kind"] in JOINT:
+        return [("family", "gaussian, all features kept described jointly")]
     if len(counts) == 1:
         return [("family", next(iter(counts)))]
     told = ", ".join(f"{n:,} {name}" for name, n in counts.items())
@@ -91,8 +96,10 @@ def _weighed(step: dict[str, Any]) -> list[tuple[str, str]]:
 def _goes_on(step: dict[str, Any]) -> str:
     if step["kind"] == "discriminative":
         return "no (it is discriminative)"
-    if step["kind"] in ("joint", "averaged"):
+    if step["kind"] in JOINT and step["parameters"].get("structure") != "auto":
         return "no (features are described jointly)"
+    if step["kind"] in JOINT and step["moments"]:
+        return "yes, with independent features"
     return "yes" if step["moments"] else "no (written without --keep-moments)"
 
 

@@ -117,7 +117,7 @@ class LoadedModel(ModelInput):
         if learnt is None:
             raise BadInputError(
                 f"{self.path} does not know how strange rows of its classes can be: fit it again with "
-                "--evidence calibrated, independent features and enough rows."
+                "--evidence calibrated and enough rows."
             )
         return float(learnt.p_value[0])
 

@@ -61,8 +61,15 @@ class Divergence(StrEnum):
 class Structure(StrEnum):
     """Whether features are independent within a class."""
 
+    auto = "auto"
     independent = "independent"
     joint = "joint"
+
+
+class ClassWeight(StrEnum):
+    """How much the rows of each class weigh."""
+
+    balanced = "balanced"
 
 
 class Evidence(StrEnum):

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from maxdisc.decisions.linear import LinearDecision
+from maxdisc.decisions.linear import BREADTH, LinearDecision
 from maxdisc.decisions.sweep import Sweep, counted
 from maxdisc.densities.class_densities import LEAST_SPREAD
 from maxdisc.families import Gaussian
@@ -261,6 +261,38 @@ class JointDecision:
             out.append(base + np.where(np.isnan(z), 0.0, slope).sum(axis=1))
         return np.concatenate(out)
 
+    def log_densities(self, X: Matrix) -> Floats:
+        """Return the log density of each row in each class, shape (N, C), up to what no class changes.
+
+        Comparable with those of :meth:`unknown`: the slopes of the transform are left out.
+        """
+
+        def absolute(part: JointDecision, z: Floats) -> Floats:
+            return part._evidence(z) + part._common(z)[:, None]
+
+        return np.concatenate([self._by_pattern(z, absolute, self.n_classes) for z, _ in self._blocks(X)])
+
+    def unknown(self) -> JointDecision:
+        """Return the densities of two unknown classes: that of all rows together, and a far broader one."""
+        prior = np.exp(self.log_prior)
+        share = prior.sum(keepdims=True) if self.shared else prior
+        variance = (share / self.tail).sum()
+        middle = prior @ self.center
+        loadings = self.factor / np.sqrt(1 - self.lengths)[:, :, None]
+        within = loadings * np.sqrt(share / self.tail)[:, None, None]
+        between = np.sqrt(prior)[:, None] * (self.center - middle)
+        spectrum = _Spectrum.of(np.concatenate([*within, between]) / np.sqrt(variance))
+        variances = np.minimum(spectrum.variances, WIDEST)
+        length = variances / (1 + variances)
+        factor = np.sqrt(length)[:, None] * spectrum.directions
+        return replace(
+            self,
+            center=np.stack([middle, middle]),
+            tail=np.array([1.0, BREADTH]) / variance,
+            factor=np.stack([factor, factor]),
+            log_prior=np.zeros(2),
+        )
+
     def contributions(self, X: Matrix) -> Floats:
         """Return what each kept feature adds to each class's score, shape (N, C, K).
 
@@ -480,11 +512,12 @@ class JointSample:
         squares = (center**2).sum(axis=1)
         if len(along) == 1 and _near(squares):
             ((rows, classes),) = along
-            products = z @ center.T
-            for shrinkage in shrinkages:
-                shares, (length,) = self._shrunk(size, shrinkage)
-                half = 0.5 * (squares - classes**2 @ length)
-                yield self.log_prior + (products - (rows * length) @ classes.T - half) / shares[0]
+            shrunk = [self._shrunk(size, shrinkage) for shrinkage in shrinkages]
+            scale = np.array([share for share, _ in shrunk])
+            stacked = np.stack([length for _, (length,) in shrunk])
+            half = 0.5 * (squares - stacked @ (classes**2).T)
+            inside = (rows * stacked[:, None]) @ classes.T
+            yield from self.log_prior + (z @ center.T - inside - half[:, None]) / scale[:, :, None]
             return
         telling = np.count_nonzero(self.rate[:size])
         gaps = np.stack([((z - m) ** 2).sum(axis=1) for m in center], axis=1)

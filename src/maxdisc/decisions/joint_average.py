@@ -150,7 +150,9 @@ class AveragedDecision:
 class AveragedEvidence:
     """Members, weights and trusts of an average, with its held-out log-loss and accuracy.
 
-    Weights and trusts were fitted on the same held-out rows, so both figures are slightly optimistic.
+    The average's scores also get the centred log shares of the classes times ``prior_exponent``: held-out
+    rows say whether rare classes are scored too low. Weights, trusts and this exponent were fitted on the
+    same held-out rows, so both figures are slightly optimistic.
     """
 
     members: tuple[str, ...]
@@ -159,6 +161,7 @@ class AveragedEvidence:
     log_loss: float
     accuracy: float
     n_rows: float
+    prior_exponent: float = 0.0
 
     def __repr__(self) -> str:
         return (

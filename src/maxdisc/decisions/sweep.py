@@ -5,7 +5,7 @@ What a pass counts adds, over the parts of a batch, batches, partitions and mach
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, Self, TypeVar
@@ -86,6 +86,32 @@ def counted(
     if labels.ndim == 1:
         return (predicted == labels) @ weights, -(told[..., at, labels] @ weights)
     return labels[at, predicted] @ weights, -((labels * told).sum(axis=-1) @ weights)
+
+
+def trusted_losses(
+    scores: Floats, labels: Integers, weights: Floats, trusts: Sequence[float], doubt: float
+) -> Floats:
+    """Log-loss of :func:`counted` for the scores (M, n, C) times each trust, shape (T, M).
+
+    What does not depend on the trust is computed once, which takes a third of the time.
+    """
+    at, n_classes = np.arange(len(labels)), scores.shape[-1]
+    own = scores[:, at, labels]
+    others = (labels[:, None] + np.arange(1, n_classes)) % n_classes
+    with np.errstate(invalid="ignore"):
+        gaps = scores[:, at[:, None], others] - own[:, :, None]
+        highest = gaps.max(axis=-1)
+        gaps -= highest[:, :, None]
+    # A class absent from the training rows, or the only one there: no trust changes that.
+    fixed = ~np.isfinite(highest)
+    surely = np.where(np.isneginf(own), -np.log(np.finfo(np.float64).tiny), 0.0)
+    out = np.empty((len(trusts), len(scores)))
+    with np.errstate(invalid="ignore"):
+        for t, trust in enumerate(trusts):
+            odds = trust * highest + np.log(np.exp(trust * gaps).sum(axis=-1))
+            loss = np.maximum(odds, 0.0) + np.log1p(np.exp(-np.abs(odds))) - doubt * odds
+            out[t] = np.where(fixed, surely, loss) @ weights
+    return out
 
 
 def _log_other(log_p: Floats, absent: Booleans) -> Floats:

@@ -180,7 +180,8 @@ class LabelledStream:
         Returns
         -------
         MaxDiscClassifier
-            The same, fitted: the model that it would be with all rows in memory.
+            The same, fitted: the model that it would be with all rows in memory, of independent features
+            unless joint densities are asked for.
         """
         seen, settings = self.look(), Settings.of(classifier.get_params(deep=False))
         example: Matrix = np.zeros((1, seen.width))
@@ -192,7 +193,7 @@ class LabelledStream:
         elif seen.sparse:
             example = sp.csr_array(([seen.least], ([0], [0])), shape=example.shape)
         rows: Rows = PartitionedRows(self, self._rows_of, len(seen.labels), Looks(example, seen.n_rows))
-        if classifier.structure != "independent":
+        if settings.joint is not None:
             # They ask for sums in the middle of others.
             rows = BatchRows(self._arrays, len(seen.labels), self.names)
         classifier.fit_rows(rows, seen.y, self._schema)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,10 +24,12 @@ from maxdisc.fitting.expectation_maximisation import PartlyLabelled, UnlabelledR
 from maxdisc.fitting.fitted_model import FittedModel
 from maxdisc.fitting.learning import Data
 from maxdisc.fitting.settings import Settings
+from maxdisc.moments.class_moments import ratio
 from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, canonical, column_name
 from maxdisc.numerics.user_warnings import notice
 from maxdisc.rows.frames import Cells, cells_of, require_distinct_names
 from maxdisc.rows.row_sources import ArrayRows, Folds
+from maxdisc.rows.sampling import count_rows
 from maxdisc.rows.schema import Schema, first_unobserved
 from maxdisc.rows.table_totals import TableTotals
 from maxdisc.rows.validation import require_classes, require_labels, require_numbers, sorted_union
@@ -54,6 +56,30 @@ class Labelled:
         documents = None if self.documents is None else self.documents[rows]
         return Labelled(self.X[rows], self.labels[rows], self.weights[rows], self.names, documents)
 
+    @property
+    def n_rows(self) -> float:
+        """How many rows there are, as their weights tell."""
+        return count_rows(self.weights)
+
+    def with_class_weight(
+        self, class_weight: Mapping[Any, float] | str | None, missing: Booleans | None = None
+    ) -> Labelled:
+        """Return the rows, each weight times that of its class; rows without a label keep theirs."""
+        if class_weight is None:
+            return self
+        known = np.arange(len(self.labels)) if missing is None else np.flatnonzero(~missing)
+        classes, codes = np.unique(self.labels[known], return_inverse=True)
+        if isinstance(class_weight, str):
+            mass = np.bincount(codes, self.weights[known], len(classes)).astype(np.float64)
+            factor = ratio(mass.sum() / np.count_nonzero(mass), mass)
+        else:
+            factor = _given_weights(class_weight, classes.tolist())
+        weights = self.weights.copy()
+        weights[known] *= factor[codes]
+        if not weights[known].any():
+            raise ValueError("class_weight leaves no row any weight: give some class more than 0.")
+        return replace(self, weights=weights)
+
     def with_weight(self) -> Labelled:
         """Without the rows that weigh nothing; no copy if there are none."""
         return self if self.weights.all() else self[np.flatnonzero(self.weights)]
@@ -66,6 +92,17 @@ class Labelled:
         """With codes into classes that have all the labels."""
         codes = np.searchsorted(classes, self.labels)
         return ArrayRows(self.encoded(schema), codes, len(classes), self.weights, self.names)
+
+
+def _given_weights(class_weight: Mapping[Any, float], labels: list[Any]) -> Floats:
+    """Return the weight of each label, 1 where none is given; raise ``ValueError`` for a misspelt label."""
+    unknown = [label for label in class_weight if label not in labels]
+    if unknown and not all(label in class_weight for label in labels):
+        raise ValueError(
+            f"class_weight has {unknown[0]!r}, which is no label of y: use "
+            f"{', '.join(map(repr, labels[:5]))}{', ...' if len(labels) > 5 else ''}."
+        )
+    return np.array([float(class_weight.get(label, 1.0)) for label in labels])
 
 
 def labelled(

@@ -85,6 +85,10 @@ class FittedModel:
     unlabelled_weight: float = 0.0
     verbose: int = 0
     selected: Selected | None = None
+    #: What is usual of held-out rows by a joint density; other models have it with their evidence.
+    usual: Novelty | None = None
+    #: The model of independent features that held-out rows were compared with; not in files.
+    alone: FittedModel | None = None
 
     @classmethod
     def of(
@@ -118,6 +122,16 @@ class FittedModel:
     def soft_as(self, before: FittedModel) -> FittedModel:
         """With the soft labels that an earlier model had learnt from."""
         return replace(self, n_iter=before.n_iter, unlabelled_weight=before.unlabelled_weight)
+
+    def for_batches(self, usual: Choice) -> FittedModel:
+        """The model that further batches are added to: of independent features, as chosen or as usual."""
+        if self.joint is None:
+            return self
+        notice(
+            "partial_fit goes on with independent features: batches do not add to joint densities. Use "
+            "structure='independent' to fit them from the start."
+        )
+        return self.alone or replace(self, choice=usual, made=None, joint=None, evidence=None, usual=None)
 
     @property
     def families(self) -> list[tuple[Family, slice | Integers]]:
@@ -278,7 +292,7 @@ class FittedModel:
     @property
     def novelty(self) -> Novelty | None:
         """What is usual of held-out rows, where there were any."""
-        return self.evidence.novelty if isinstance(self.evidence, Evidence) else None
+        return self.evidence.novelty if isinstance(self.evidence, Evidence) else self.usual
 
     @cached_property
     def unknown(self) -> FromMoments:
@@ -293,6 +307,10 @@ class FittedModel:
         usual = self.novelty
         if usual is None:
             raise ValueError(self.why_not_novelty())
+        if isinstance(self.density, JointDecision):
+            (trust,), beside = usual.weights, self.density.unknown()
+            known = trust * self.density.log_densities(X) + usual.level
+            return usual.of_rows(known, trust * beside.log_densities(X) + usual.unknown)
         n_weights = len(self.classes) * len(self.model[1].columns)
         known, unknown = self._strangers if n_weights <= KEPT_CELLS else self._weighed_for(usual)
         X = self.scaled(X)
@@ -314,11 +332,6 @@ class FittedModel:
 
     def why_not_novelty(self) -> str:
         """What keeps rows from being compared with held-out ones, and what to do about it."""
-        if self.joint is not None:
-            return (
-                "novelty is for independent features, and these are described jointly: fit with "
-                "structure='independent'."
-            )
         return (
             "novelty compares rows with held-out ones, and this model has learnt from none: call fit with "
             "evidence='calibrated' and more rows, or choose_n_features after partial_fit."

@@ -8,7 +8,9 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from maxdisc.calibration.novelty import Novelty
 from maxdisc.decisions.joint import POOLED
+from maxdisc.decisions.joint_average import finite
 from maxdisc.densities.class_densities import class_prior
 from maxdisc.divergences.class_divergences import FeatureRanking
 from maxdisc.families import FAMILIES
@@ -22,9 +24,17 @@ from maxdisc.fitting.fitted_model import (
 from maxdisc.fitting.settings import Settings
 from maxdisc.numerics.user_warnings import notice
 from maxdisc.rows.row_sources import ArrayRows, BatchRows, Folds, Rows
+from maxdisc.rows.sampling import count_rows
 from maxdisc.selection.averaged_fold_models import Average, AveragedModels, averaged_sizes
 from maxdisc.selection.fold_models import Choice
 from maxdisc.selection.joint_fold_models import JointChoice, JointModels
+
+#: By default conditional models are averaged from so many cells on: fewer teach them little.
+LEAST_CELLS = 2**12
+#: ... and while a step of their solver takes at most so many products.
+MOST_PRODUCTS = 2**22
+#: A step for fewer classes takes as long, as it waits for memory.
+FEW_CLASSES = 8
 
 
 def learn_jointly(
@@ -61,7 +71,7 @@ def learn_jointly(
     else:
         choice = JointChoice(average.joint, len(average.decision.columns), average.path)
         made = average.ranking, average.decision if prior is None else average.decision.under(prior)
-    return FittedModel(
+    learnt = FittedModel(
         family,
         classes,
         class_prior(moments, prior),
@@ -75,6 +85,20 @@ def learn_jointly(
         None if average is None else average.evidence,
         names=names,
     )
+    return learnt if average is None else replace(learnt, usual=_usual(average))
+
+
+def _usual(average: Average) -> Novelty | None:
+    """How well held-out rows fit their classes; None where too few tell."""
+    level = finite(average.decision.density.log_prior)
+    held = average.held.levelled()
+    # Of a class with a single row nothing is known while that row is held out.
+    counts = np.bincount(held.codes[held.weights > 0], minlength=len(level))
+    held = held.select((counts >= 2)[held.codes] & (held.weights > 0))
+    if (counts >= 2).sum() < 2 or len(held) < len(level) + 1:
+        return None
+    known, unknown = np.split(held.evidence, [len(level)], axis=1)
+    return Novelty.learnt(known, unknown, held.weights, np.array([average.trust]), level)
 
 
 def _average(settings: Settings, models: JointModels, size: int | None) -> Average | None:
@@ -82,7 +106,7 @@ def _average(settings: Settings, models: JointModels, size: int | None) -> Avera
     sizes = np.array([size]) if size else averaged_sizes(models.largest)
     # Held-out rows have the shares of the training rows: trust is learnt from them under these.
     trusted = replace(models, prior=None)
-    average = AveragedModels(trusted, sizes, settings.evidence == "refined").average(settings.rule)
+    average = AveragedModels(trusted, sizes, _refines(settings, models)).average(settings.rule)
     if average is None:
         notice(
             f"evidence={settings.evidence!r} needs held-out rows that tell models apart, of classes that "
@@ -90,6 +114,16 @@ def _average(settings: Settings, models: JointModels, size: int | None) -> Avera
             "evidence='raw'."
         )
     return average
+
+
+def _refines(settings: Settings, models: JointModels) -> bool:
+    """Return whether conditional models are averaged, too: if asked for, or if worth their time."""
+    rows = models.rows
+    if settings.evidence != "auto" or not isinstance(rows, ArrayRows):
+        return settings.evidence == "refined"
+    n_rows, n_features = len(rows.X) if rows.weights is None else count_rows(rows.weights), rows.X.shape[1]
+    n_products = n_rows * min(n_rows, n_features) * max(rows.n_classes, FEW_CLASSES)
+    return n_rows * n_features >= LEAST_CELLS and n_products <= MOST_PRODUCTS
 
 
 def _best(settings: Settings, models: JointModels, size: int | None) -> JointChoice:

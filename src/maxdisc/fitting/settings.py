@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -30,6 +30,7 @@ from maxdisc.rows.row_sources import Folds, HashFolds
 from maxdisc.rows.schema import Schema
 from maxdisc.rows.table_totals import TableTotals
 from maxdisc.rows.validation import (
+    given_class_weight,
     given_prior,
     given_redundancy,
     given_size,
@@ -51,6 +52,8 @@ class Settings:
     chooses_divergence: bool
     n_features: Any
     joint: Joint | None
+    is_automatic: bool
+    class_weight: Mapping[Any, float] | str | None
     evidence: str
     smoothing: Smoothing | None
     redundancy: float
@@ -84,6 +87,8 @@ class Settings:
             chooses_divergence=is_open,
             n_features=given["n_features"],
             joint=joint,
+            is_automatic=isinstance(given["structure"], str) and given["structure"] == "auto",
+            class_weight=given_class_weight(given["class_weight"]),
             evidence=given["evidence"],
             smoothing=given_smoothing(given["smoothing"]),
             redundancy=redundancy,
@@ -102,6 +107,23 @@ class Settings:
         """Whether anything is left to be chosen on folds."""
         settled = self.smoothing is not None if self.joint is None else self.joint.settled
         return self.n_features == "auto" or not settled or self.evidence != "raw"
+
+    @property
+    def jointly(self) -> Settings:
+        """These settings with joint densities, of which all is open."""
+        return replace(self, joint=Joint())
+
+    def may_join(self, n_features: int) -> bool:
+        """Return whether the rows decide on joint densities, and nothing was asked for that these lack.
+
+        The two transforms of an average rank features differently: together they keep more than a number.
+        """
+        is_plain = isinstance(self.family, str) and self.family == "auto" and self.smoothing is None
+        is_numeric = self.categorical_features is None and self.missing == "ignore"
+        is_open = (
+            self.size(n_features) in (None, n_features) and not self.redundancy and self.evidence != "raw"
+        )
+        return self.is_automatic and is_plain and is_numeric and is_open
 
     @property
     def may_refine(self) -> bool:
@@ -183,9 +205,17 @@ class Settings:
         if columns and self.redundancy:
             raise ValueError("redundancy is of numbers of one family: use redundancy=0.0 for mixed columns.")
 
-    def require_single_features(self, method: str, joint: Joint | None) -> None:
+    def require_batch_weights(self) -> None:
+        """Raise ``ValueError`` for weights of classes that one batch alone does not tell."""
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                "partial_fit sees one batch at a time, and class_weight='balanced' needs the sizes of all "
+                "classes: give a dict, or sample_weight."
+            )
+
+    def require_single_features(self, method: str) -> None:
         """Raise ``ValueError`` where sums for each feature alone, which batches add to, are not enough."""
-        if self.joint is not None or joint is not None:
+        if self.joint is not None:
             what, instead = "a joint density", "structure='independent'"
         elif self.redundancy > 0:
             what, instead = f"redundancy={self.redundancy!r}", "redundancy=0.0"

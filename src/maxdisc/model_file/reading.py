@@ -69,7 +69,7 @@ _OPTIONAL = {
     "weighed": {"length", "novelty", "unlabelled", "n_features"},
     "mixed": {"novelty", "unlabelled", "n_features"},
     "joint": {"n_features"},
-    "averaged": {"n_features"},
+    "averaged": {"novelty", "n_features"},
     "vectorizer": {"n_features"},
     "discriminative": {"dual"},
 }
@@ -325,6 +325,7 @@ class Shelf:
         decision: LinearDecision | JointDecision | AveragedDecision
         evidence: Evidence | AveragedEvidence | None = None
         unknown: LinearDecision | None = None
+        usual: Novelty | None = None
         if joint is None:
             decision = self.value(LinearDecision, "decision", family=family)
             if "evidence" in fitted:
@@ -336,6 +337,9 @@ class Shelf:
                 unknown = self._unknown(decision, 0)
         elif "average" in fitted:
             decision, evidence = self._average(fitted["average"])
+            if "novelty" in fitted:
+                self.lengths["E"] = 1
+                usual = self._novelty(fitted["novelty"])
         else:
             decision = self.value(JointDecision, "decision")
         class_prior = self.array("class_prior", Field("C"))
@@ -350,7 +354,7 @@ class Shelf:
         require_sound(ranking, decision, class_prior, prior, path, self.lengths["D"])
         choice, made = Choice(smoothing, self.lengths["K"], path, stability), (ranking, decision)
         given = (family, classes, class_prior, prior, divergence, choice, self.lengths["D"], moments)
-        return FittedModel(*given, made, joint, evidence, unknown, selected=selected)
+        return FittedModel(*given, made, joint, evidence, unknown, selected=selected, usual=usual)
 
     def _lengths(self, length: Any, evidence: Evidence) -> LengthWeights:
         """Return what evidence counts for rows of some numbers of features."""
@@ -511,7 +515,9 @@ class Shelf:
         return evidence
 
     def _average(self, node: Any) -> tuple[AveragedDecision, AveragedEvidence]:
-        require_keys(node, {"forms", "trust", "log_loss", "accuracy", "n_rows"})
+        # Files of earlier versions have no exponent.
+        optional = {"prior_exponent"} & node.keys() if isinstance(node, dict) else set()
+        require_keys(node, {"forms", "trust", "log_loss", "accuracy", "n_rows"} | optional)
         floats = {name: value for name, value in node.items() if name != "forms"}
         count = node["forms"]
         if (

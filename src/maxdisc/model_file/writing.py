@@ -147,6 +147,7 @@ class Describer:
                 "log_loss": evidence.log_loss,
                 "accuracy": evidence.accuracy,
                 "n_rows": evidence.n_rows,
+                "prior_exponent": evidence.prior_exponent,
             }
         for name, value in values.items():
             self._put_value(name, value)
@@ -197,11 +198,13 @@ class Describer:
 
     def _novelty(self, model: MaxDiscClassifier) -> Node:
         """Return what is usual of rows of known classes, and the densities of unknown ones."""
-        evidence = model.evidence_
-        if not isinstance(evidence, Evidence) or evidence.novelty is None:
+        learnt = model._learnt
+        if learnt.novelty is None:
             return {}
-        self._put_value("novelty", evidence.novelty)
-        unknown = model._learnt.unknown
+        self._put_value("novelty", learnt.novelty)
+        if learnt.joint is not None:
+            return {"novelty": True}  # unknown classes follow from the joint density
+        unknown = learnt.unknown
         parts = [part.decision for part in unknown.parts] if isinstance(unknown, MixedDecision) else [unknown]
         for place, part in enumerate(parts):
             for field in BESIDE if len(part.columns) else ():

@@ -98,6 +98,15 @@ def draw_rows(
     return rows, codes.astype(np.intp), weights, hashes, seen
 
 
+def count_rows(weights: Floats) -> float:
+    """Return how many rows there are: a row of weight 2 is two, weights below 1 are as many as if equal."""
+    largest = float(weights.max(initial=0.0))
+    if largest == 0:
+        return 0.0
+    scaled = weights / largest
+    return max(float(weights.sum()), float(scaled.sum()) ** 2 / float(scaled @ scaled))
+
+
 def limit_weights(weights: Floats, is_sample: bool) -> Floats:
     """Limit the weight of a sampled row to a hundredth of all."""
     return np.minimum(weights, weights.sum() / 100) if is_sample else weights

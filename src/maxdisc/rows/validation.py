@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -56,12 +56,26 @@ def given_redundancy(redundancy: Any) -> float:
 
 
 def given_structure(structure: Any) -> Joint | None:
-    """Return the joint densities asked for; None for independent features."""
+    """Return the joint densities asked for; None for independent features, and where the rows decide."""
     if isinstance(structure, Joint):
         return structure
-    if isinstance(structure, str) and structure in ("independent", "joint"):
+    if isinstance(structure, str) and structure in ("auto", "independent", "joint"):
         return Joint() if structure == "joint" else None
-    raise ValueError(f"structure must be 'independent', 'joint' or a Joint, got {structure!r}.")
+    raise ValueError(f"structure must be 'auto', 'independent', 'joint' or a Joint, got {structure!r}.")
+
+
+def given_class_weight(class_weight: Any) -> Mapping[Any, float] | str | None:
+    """Return the weights of classes: "balanced", a number for each label, or None."""
+    if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
+        return class_weight
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(f"class_weight must be None, 'balanced' or a dict of labels, got {class_weight!r}.")
+    for label, weight in class_weight.items():
+        if not isinstance(weight, numbers.Real) or not 0 <= float(weight) < np.inf:
+            raise ValueError(
+                f"class_weight gives {label!r} the weight {weight!r}: use a finite number of at least 0."
+            )
+    return class_weight
 
 
 def given_size(n_asked: Any, n_features: int | None = None) -> int | None:

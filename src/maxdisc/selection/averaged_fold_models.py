@@ -14,17 +14,18 @@ from maxdisc.conditional.corrections import ScaledRows, correct
 from maxdisc.conditional.shared_weights import doubt
 from maxdisc.decisions.joint import FAR, POOLED, Joint, JointSample, LogTransform, Shrinkage
 from maxdisc.decisions.joint_average import AveragedDecision, AveragedEvidence, LinearForm, cells, finite
-from maxdisc.decisions.sweep import Sweep, counted
+from maxdisc.decisions.sweep import Sweep, counted, trusted_losses
 from maxdisc.divergences.class_divergences import FeatureRanking
 from maxdisc.numerics.matrices import Floats, Integers, Matrix, blocks
 from maxdisc.rows.row_sources import ArrayRows, BatchRows, Folds, Rows
 from maxdisc.selection.fold_models import Rule, SelectionPath
+from maxdisc.selection.held_out import DensityTrial, HeldOut, enough_rows
 from maxdisc.selection.joint_fold_models import TRIED, FoldSamples, JointModels
 
 #: Ridges of the shared covariance in units of K / N: r gives the shrinkage l / (1 + l), with l = r K / N.
 RIDGES: tuple[float, ...] = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, np.inf)
 #: Ridges of the conditional models, on weights of features whose squares sum to about 1 in a row.
-CONDITIONAL_RIDGES: tuple[float, ...] = (0.3, 0.03, 0.003)
+CONDITIONAL_RIDGES: tuple[float, ...] = (0.1, 0.01)
 #: To what share of the gradient at 0 they are solved: on folds, where only losses count, and on all rows.
 TOLERANCES = (1e-2, 1e-4)
 MOST_STEPS = 300
@@ -36,6 +37,9 @@ TRUSTS: tuple[float, ...] = tuple(np.geomspace(0.002, 16, 28).tolist())
 SHARPNESS = 0.3
 #: Models that weigh less than this share of the heaviest are dropped.
 LEAST_WEIGHT = 1e-3
+
+#: Powers of the prior that are tried beyond that of the average; held-out rows must ask for one far from 0.
+EXPONENTS = np.linspace(-2.0, 1.0, 31)
 
 #: Scores of all models on held-out rows are kept up to so many; beyond, a second pass computes them again.
 MOST_SCORES = 2**25
@@ -63,6 +67,9 @@ class Average:
     joint: Joint
     path: SelectionPath
     evidence: AveragedEvidence
+    #: Log densities of held-out rows under the best density of their fold, and its trust.
+    held: HeldOut
+    trust: float
 
 
 def weights_of(losses: Floats, n_rows: float) -> Floats:
@@ -152,6 +159,13 @@ class AveragedModels:
         return doubt(self._weight_sums[0] * self._rows_by_weight)
 
     @cached_property
+    def _log_shares(self) -> Floats:
+        """Logs of the shares of the classes (C,), about their mean; 0 for a class without rows."""
+        weight = self.models.moments.weight
+        logs = np.log(np.where(weight > 0, weight, 1.0))
+        return np.where(weight > 0, logs - logs[weight > 0].mean(), 0.0)
+
+    @cached_property
     def remembered(self) -> bool:
         """Whether the scores of held-out rows are kept for the second pass."""
         rows = self.models.rows
@@ -218,23 +232,59 @@ class AveragedModels:
         alone = any(per_class for _, per_class in self.models.candidates)
         weights = np.eye(len(losses))[best] if alone else weights_of(losses, n_rows)
         trusts = np.array(TRUSTS)[chosen]
-        made = self._made(weights, trusts, best)
+        judged = self._judged(trials, weights * trusts, n_rows, alone)
+        made = self._made(weights, trusts, best, judged.exponent)
         if made is None:  # classes so far apart that only distances keep their digits
             weights = np.eye(len(losses))[best]
-            made = self._made(weights, trusts, best)
+            judged = self._judged(trials, weights * trusts, n_rows, alone=True)
+            made = self._made(weights, trusts, best, judged.exponent)
             assert made is not None
         ranking, decision, joint, names = made
-        judged = [trial.judged(weights * trusts) for trial in trials]
         order = np.argsort(-weights, kind="stable")[: np.count_nonzero(weights)]
         evidence = AveragedEvidence(
             tuple(names[i] for i in order),
             weights[order],
             trusts[order],
-            sum(float(counts.loss[0]) for counts in judged) / weight,
-            min(sum(float(counts.correct[0]) for counts in judged) / weight, 1.0),
+            judged.log_loss,
+            judged.accuracy,
             n_rows,
+            judged.exponent,
         )
-        return Average(ranking, decision, joint, path, evidence)
+        return Average(
+            ranking, decision, joint, path, evidence, self._held_densities(best, trials), float(trusts[best])
+        )
+
+    def _judged(self, trials: Sequence[_Trials], shares: Floats, n_rows: float, alone: bool) -> _Judged:
+        """Return how good the sum of all scores is on held-out rows, and the exponent of the prior for it.
+
+        The exponent is averaged, like the models, but by their whole likelihood: what the scores of the same
+        rows lose by it is no matter of luck. It stays near 0 where held-out rows do not tell.
+        """
+        exponents = np.zeros(1) if alone else EXPONENTS
+        found = sum((trial.judged(shares, exponents) for trial in trials), Sweep.zero(len(exponents)))
+        losses, accuracies = found.loss / found.weight, found.correct / found.weight
+        log_weights = -n_rows * losses - 0.5 * exponents**2
+        posterior = np.exp(log_weights - log_weights.max())
+        exponent = float(posterior @ exponents / posterior.sum())
+        figures = [float(np.interp(exponent, exponents, values)) for values in (losses, accuracies)]
+        return _Judged(exponent, figures[0], min(figures[1], 1.0))
+
+    def _held_densities(self, best: int, trials: Sequence[_Trials]) -> HeldOut:
+        """Return log densities of held-out rows in all classes and two unknown ones, shape (n, C + 2, 1)."""
+        member, rows = self.members[best], self.models.rows
+        most = enough_rows(rows.n_classes, sum(folds.count for folds in self.models.plans))
+        parts: list[HeldOut] = []
+        for trial in trials:
+            samples = trial.samples[member.candidate]
+
+            def trial_of(fold: int, samples: FoldSamples = samples) -> DensityTrial:
+                sample = samples.of(fold)[1]
+                shrinkage = self.shrinkages(sample, member.size)[self._strengths.index(member.strength)]
+                return DensityTrial(sample.decision(member.size, shrinkage), most)
+
+            found = rows.sweep(trial_of, np.array([member.size]), trial.folds)
+            parts += [part for fold, part in enumerate(found) if samples.trained(fold)]
+        return HeldOut.joined(parts)
 
     def _n_held(self, sweeps: Sequence[Sweep]) -> float:
         """Return how many rows were held out, each counted once however often it was."""
@@ -254,7 +304,7 @@ class AveragedModels:
         return SelectionPath.of(self.sizes, counts, self.models.smoothing or POOLED)
 
     def _made(
-        self, weights: Floats, trusts: Floats, best: int
+        self, weights: Floats, trusts: Floats, best: int, exponent: float
     ) -> tuple[FeatureRanking, AveragedDecision, Joint, dict[int, str]] | None:
         """Return the average from all the rows, and the names of its models; None if it is not linear."""
         used = [i for i in range(len(weights)) if weights[i] > 0 or i == best]
@@ -303,7 +353,7 @@ class AveragedModels:
                 given = (sample.columns[:width], sample.origin[:width], sample.rate[:width])
                 forms.append(LinearForm(*given, linear, baseline, unit))
         # What belongs to no feature: evenly to all.
-        constant += (float(weights @ trusts) - 1) * finite(density.log_prior)
+        constant += (float(weights @ trusts) - 1) * finite(density.log_prior) + exponent * self._log_shares
         total = sum(len(form.columns) for form in forms)
         even = [replace(form, baseline=form.baseline + constant[:, None] / total) for form in forms]
         kept = np.isin(ranking.order, np.concatenate([density.columns, *(form.columns for form in forms)]))
@@ -341,28 +391,55 @@ class _Trials:
         """Return what every model gets right, and its losses (trusts, members), fold by fold."""
         return self._swept(lambda fold: _Trial(self, fold), n_members)
 
-    def judged(self, shares: Floats) -> Sweep:
-        """Return what the sum of all scores, each times its share, gets right."""
+    def judged(self, shares: Floats, exponents: Floats) -> Sweep:
+        """Return what the sum of all scores, each times its share, gets right, by power of the prior."""
+        total = _Total(shares, exponents[:, None, None] * self.averaged._log_shares)
         if self.averaged.remembered:
-            parts = [_counts(_weighted(s, shares), labels, w, (1.0,)) for s, labels, w in self.seen]
+            parts = [total.counts(*seen) for seen in self.seen]
         else:
-            parts = self._swept(lambda fold: _Trial(self, fold, shares), 1)
-        return sum(parts, Sweep.zero(1))
+            parts = self._swept(lambda fold: _Trial(self, fold, total), len(exponents))
+        return sum(parts, Sweep.zero(len(exponents)))
 
     def _swept(self, trial_of: Callable[[int], _Trial], n_models: int) -> list[Sweep]:
         found = self.averaged.models.rows.sweep(trial_of, np.arange(n_models), self.folds)
         out = [s for fold, s in enumerate(found) if s.weight > 0 and self.trained(fold)]
-        self.__dict__.pop("samples", None)  # large, and not needed beside those of other plans
+        if not all(samples.are_kept for samples in self.samples.values()):
+            self.__dict__.pop("samples", None)  # large, and not needed beside those of other plans
         return out
 
 
 @dataclass(frozen=True, eq=False)
+class _Total:
+    """The sum of scores, each times its share, with several biases of classes."""
+
+    shares: Floats  # (M,)
+    biases: Floats  # (E, 1, C)
+
+    def counts(self, scores: Floats, labels: npt.NDArray[Any], weights: Floats) -> Sweep:
+        """Return what the sum gets right with each of the biases, from scores (M, n, C)."""
+        # What has no share may be infinite.
+        used = np.flatnonzero(self.shares)
+        return _counts(
+            np.tensordot(self.shares[used], scores[used], 1) + self.biases, labels, weights, (1.0,)
+        )
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """The exponent of the prior, and how good the average is with it on held-out rows."""
+
+    exponent: float
+    log_loss: float
+    accuracy: float
+
+
+@dataclass(frozen=True, eq=False)
 class _Trial:
-    """The models of one fold; with shares, their average."""
+    """The models of one fold; with a total, their average."""
 
     trials: _Trials
     fold: int
-    shares: Floats | None = None
+    total: _Total | None = None
     made: dict[Candidate, tuple[JointSample, list[tuple[Floats, Floats]]]] = field(default_factory=dict)
 
     def swept(
@@ -386,8 +463,8 @@ class _Trial:
             some = rows[block]
             scores = self._scores(X[some])
             given = (labels[some], weights[some])
-            if self.shares is not None:
-                total = total + _counts(_weighted(scores, self.shares), *given, (1.0,))
+            if self.total is not None:
+                total = total + self.total.counts(scores, *given)
                 continue
             total = total + _counts(scores, *given, TRUSTS, averaged.doubt)
             if averaged.remembered:
@@ -436,15 +513,13 @@ def _named(member: Member, what: str) -> str:
     return f"{transform or 'raw'}, {member.size} features{per}, {what}"
 
 
-def _weighted(scores: Floats, shares: Floats) -> Floats:
-    """Return the sum of scores (M, n, C) times shares, as one model; what has no share may be infinite."""
-    used = np.flatnonzero(shares)
-    return np.sum([shares[i] * scores[i] for i in used], axis=0)[None]
-
-
 def _counts(
     scores: Floats, labels: npt.NDArray[Any], weights: Floats, trusts: Sequence[float], doubt: float = 0.0
 ) -> Sweep:
+    if len(trusts) > 1 and labels.ndim == 1:
+        correct = (scores.argmax(axis=-1) == labels) @ weights
+        loss = trusted_losses(scores, labels, weights, trusts, doubt)
+        return Sweep(correct, loss, float(weights.sum()), float(weights @ weights))
     losses = [counted(trust * scores, labels, weights, doubt) for trust in trusts]
     w = weights if labels.ndim == 1 else weights * labels.sum(axis=1)
     loss = np.stack([loss for _, loss in losses]) if len(trusts) > 1 else losses[0][1]

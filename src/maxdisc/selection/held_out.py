@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maxdisc.decisions.joint import JointDecision
 from maxdisc.decisions.linear import LinearDecision, unknown_decision
 from maxdisc.decisions.mixed import MixedDecision
 from maxdisc.families.blocks import AnyFamily, AnyMoments, Columns, MixedMoments
@@ -128,6 +129,27 @@ class BandTrial:
         telling = kept.telling if isinstance(kept, LinearDecision) else True
         out[kept.columns] = np.where(telling, places, len(edges))
         return out
+
+
+@dataclass(frozen=True, eq=False)
+class DensityTrial:
+    """Request for the log densities of held-out rows in all classes and in two unknown ones."""
+
+    density: JointDecision
+    most: int
+
+    def swept(
+        self,
+        X: Matrix,
+        labels: npt.NDArray[Any],
+        weights: Floats,
+        sizes: Integers,  # noqa: ARG002  # a density has a size of its own
+        rows: Integers,
+    ) -> HeldOut:
+        """Return them as evidence of shape (n, C + 2, 1)."""
+        rows, codes, weights, hashes, seen = draw_rows(X, labels, weights, rows, self.most)
+        parts = [density.log_densities(X[rows]) for density in (self.density, self.density.unknown())]
+        return HeldOut(np.hstack(parts)[:, :, None], codes, weights, rows, hashes, self.most, seen)
 
 
 def unknown_by_bands(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -44,6 +44,8 @@ FEW_ROWS = 2048
 MOST_COLUMNS = 2048
 #: Residuals take at most so many cells.
 MOST_CELLS = 2**26
+#: Samples of all folds are kept while they take at most so many cells (64 MB), with half as many for moments.
+MOST_KEPT = 2**23
 #: Greedy search chooses among the best so many by their own divergence,
 SEARCH_POOL = 512
 #: ... with this shrinkage, unless one is given.
@@ -244,6 +246,14 @@ class FoldSamples:
     size: int
     per_class: bool
     transform: str | None
+    _totals: dict[int | None, ClassMoments] = field(default_factory=dict, repr=False)
+    _made: dict[int | None, tuple[FeatureRanking, JointSample]] = field(default_factory=dict, repr=False)
+
+    @property
+    def are_kept(self) -> bool:
+        """Whether all of them together take so little memory that none is made twice."""
+        n_rows = self.rows.X.shape[0] if isinstance(self.rows, ArrayRows) else self.size
+        return self.size * n_rows * len(self._every) <= MOST_KEPT
 
     def trained(self, fold: int) -> bool:
         """Return whether a fold has training rows."""
@@ -251,6 +261,14 @@ class FoldSamples:
 
     def of(self, fold: int | None) -> tuple[FeatureRanking, JointSample]:
         """Return the ranking by the training rows of a fold, and the sample of its best columns."""
+        if fold in self._made:
+            return self._made[fold]
+        found = self._sampled(fold)
+        if self.are_kept:
+            self._made[fold] = found
+        return found
+
+    def _sampled(self, fold: int | None) -> tuple[FeatureRanking, JointSample]:
         ranking = self._ranking(fold)
         columns, moments = ranking.order[: self.size], self._training(fold)
         given = (self.models.prior, self.models._log.unit if self.transform else None)
@@ -269,7 +287,9 @@ class FoldSamples:
         return self.rows.moments(Gaussian(), self.folds)
 
     def _training(self, fold: int | None) -> ClassMoments:
-        return ClassMoments.total(_others(self._parts, fold))
+        if fold not in self._totals:
+            self._totals[fold] = ClassMoments.total(_others(self._parts, fold))
+        return self._totals[fold]
 
     @property
     def _every(self) -> list[int | None]:

@@ -74,8 +74,8 @@ class SparkMaxDiscClassifier(
 ):
     r"""Fit a :class:`maxdisc.MaxDiscClassifier` to a DataFrame of Spark, whose rows stay where they are.
 
-    The model is that of the same rows in memory with ``cv="hash"``, however they lie in partitions. Only sums
-    come to the driver.
+    The model is that of the same rows in memory with ``cv="hash"`` and ``structure="independent"``, however
+    they lie in partitions. Only sums come to the driver.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class SparkMaxDiscClassifier(
     family = _setting("family", "family of every feature's densities, or auto.")
     divergence = _setting("divergence", "what features are ranked by.")
     nFeatures = _setting("nFeatures", "how many features to keep: auto, all, a number or a share.")
-    structure = _setting("structure", "independent or joint.")
+    structure = _setting("structure", "auto (here: independent), independent or joint.")
     evidence = _setting("evidence", "calibrated or raw.")
     smoothing = _setting("smoothing", "pseudo-rows given to each class, or auto.")
     redundancy = _setting("redundancy", "how much less a feature counts that repeats others.")

@@ -16,6 +16,7 @@ from maxdisc.cli.options import (
     STREAM,
     TEXT,
     WORKERS,
+    ClassWeight,
     Divergence,
     EncodingOption,
     Engine,
@@ -118,10 +119,15 @@ class LearningOptions:
     structure: Annotated[
         Structure,
         typer.Option(
-            help="joint: covariances too, for tables; better where features move together.",
+            help="joint: covariances too, for tables; better where features move together. auto: joint for "
+            "tables of numbers with more features than rows.",
             rich_help_panel=LEARNING,
         ),
-    ] = Structure.independent
+    ] = Structure.auto
+    class_weight: Annotated[
+        Optional[ClassWeight],
+        typer.Option(help="balanced: all classes weigh the same in sum.", rich_help_panel=LEARNING),
+    ] = None
     evidence: Annotated[
         Evidence,
         typer.Option(
@@ -170,6 +176,7 @@ class LearningOptions:
         """Return the parameters of the classifier, without those that depend on columns."""
         return {
             "divergence": self.divergence.value,
+            **({} if self.class_weight is None else {"class_weight": self.class_weight.value}),
             "structure": self.structure.value,
             "evidence": self.evidence.value,
             "redundancy": self.redundancy,

@@ -45,6 +45,12 @@ class FitRequest:
         categorical = [names for names in data.categorical or () if names != data.label]
         columns = ColumnOptions.of(learning.family or (), categorical, data.missing)
         parameters = {"family": columns.family, **learning.parameters(), "missing": columns.missing}
+        if learning.class_weight is not None and (
+            workers.are_elsewhere or passes.is_streamed or passes.checkpoint is not None
+        ):
+            raise BadInputError(
+                "--class-weight needs the rows in memory: leave out --stream, --engine, or it."
+            )
         if data.unlabelled is not None:
             _require_soft(data.skip_unlabelled, learning, passes, workers)
             parameters["unlabelled"] = data.unlabelled

@@ -93,7 +93,7 @@ class Streaming:
     def _has_column_families(self) -> bool:
         """Whether each column of a table has a family of its own."""
         given = self.settings["classifier"]
-        return given["structure"] == "independent" and takes_columns_of_frames(
+        return given["structure"] != "joint" and takes_columns_of_frames(
             given["family"], None, given["missing"]
         )
 

@@ -32,6 +32,7 @@ def fit_facts(
         "classes": len(classifier.classes_),
         "family": fitted.family.name,
         "families": fitted.family_counts,
+        "structure": "independent" if classifier.joint_ is None else "joint",
         "features": classifier.n_features_in_,
         "words_in_a_term": _words_in_a_term(fitted.before),
         "features_kept": classifier.n_selected_,
@@ -122,7 +123,8 @@ def show_facts(facts: dict[str, Any]) -> None:
 
 def _family_summary(facts: dict[str, Any]) -> str:
     if len(facts["families"]) == 1:
-        return f"{facts['family']} densities"
+        kind = "joint " if facts["structure"] == "joint" else ""
+        return f"{kind}{facts['family']} densities"
     return "by family: " + ", ".join(f"{n:,} {name}" for name, n in facts["families"].items())
 
 
