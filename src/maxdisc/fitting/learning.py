@@ -222,7 +222,7 @@ def settled(settings: Settings, models: Models, keep_all: bool = False) -> tuple
         many = models.n_features
         if keep_all and many > FEW_FEATURES:
             # The rarest words ask for more smoothing than those that refined evidence will select.
-            many = max(many // 4, FEW_FEATURES)
+            many = max(many // 2, FEW_FEATURES)
         edges = band_edges(size or many)
         found = calibrate(models, smoothings, edges, prior, settings.rule, size is not None or keep_all)
         if found is not None:
