@@ -65,7 +65,7 @@ def test_documents(documents, of_documents):
     np.testing.assert_allclose(alone.predict_proba(texts[300:]), search.predict_proba(texts[300:]), atol=1e-9)
     explained = search.explain(texts[300:303])
     np.testing.assert_allclose(
-        explained.prior + explained.contributions.sum(axis=2),
+        explained.prior + explained.length + explained.contributions.sum(axis=2),
         search.best_classifier_.predict_joint_log_proba(search.best_estimator_[0].transform(texts[300:303])),
         atol=1e-8,
     )

@@ -166,7 +166,9 @@ def test_a_table_gives_the_model_of_the_rows_in_memory(kind, client, tmp_path):
     lazy, X, lazy_y, y, weights = collections(kind)
     lazy_weights = None if weights is None else da.from_array(weights, chunks=31)
     # Engines have one family for all columns; a frame in memory has one for each unless it is named.
-    settings = {"cv": "hash", **({"family": "gaussian"} if kind == "frame" else {})}
+    settings = {"cv": "hash", "structure": "independent"} | (
+        {"family": "gaussian"} if kind == "frame" else {}
+    )
     there = fit(MaxDiscClassifier(**settings), lazy, lazy_y, lazy_weights)
     here = MaxDiscClassifier(**settings).fit(X, y, weights)
     assert client.scheduler_info()["workers"]

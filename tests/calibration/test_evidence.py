@@ -110,8 +110,9 @@ def test_refining_stays_with_calibrated_evidence_where_nothing_is_to_be_gained()
     stayed = 0
     for seed in range(4):
         X, y = counts(1500, seed=seed)
-        refined = IndependentClassifier("poisson", evidence="refined", smoothing=1.0).fit(X, y)
-        calibrated = IndependentClassifier("poisson", evidence="calibrated", smoothing=1.0).fit(X, y)
+        settings = {"smoothing": 1.0, "divergence": "js_gm"}
+        refined = IndependentClassifier("poisson", evidence="refined", **settings).fit(X, y)
+        calibrated = IndependentClassifier("poisson", evidence="calibrated", **settings).fit(X, y)
         if refined.evidence_.columns is None:
             stayed += 1
             np.testing.assert_array_equal(refined.predict_proba(X), calibrated.predict_proba(X))
@@ -417,12 +418,12 @@ def test_choosing_again_weighs_again():
 def test_any_batches_give_the_same_model(form, monkeypatch):
     X, y = counts(500, 30)
     monkeypatch.setattr(held_out, "ENOUGH_SCORES", 3 * 200)
-    whole = IndependentClassifier("poisson", cv="hash").fit_rows(ArrayRows(form(X), y, 3), [0, 1, 2])
+    whole = IndependentClassifier("poisson", "js_gm", cv="hash").fit_rows(ArrayRows(form(X), y, 3), [0, 1, 2])
     rng = np.random.default_rng(0)
     for step in (23, 170, 500):
         order = rng.permutation(500)
         batches = [(form(X[b]), y[b]) for b in np.split(order, range(step, 500, step))]
-        model = IndependentClassifier("poisson", cv="hash").fit_rows(
+        model = IndependentClassifier("poisson", "js_gm", cv="hash").fit_rows(
             BatchRows(lambda b=batches: b, 3), [0, 1, 2]
         )
         assert model.n_selected_ == whole.n_selected_

@@ -78,7 +78,8 @@ class TestRank:
         features = run("rank", files / "topics.maxdisc", "-n", "6", "--json").json["features"]
         scores = [f["score"] for f in features]
         assert scores == sorted(scores, reverse=True)
-        vectorizer, classifier = load(files / "topics.maxdisc")
+        classifier = load(files / "topics.maxdisc")
+        vectorizer = classifier.vectorizer_
         assert [f["feature"] for f in features] == vectorizer.terms_[classifier.ranking_[:6]].tolist()
         shown = run("rank", files / "topics.maxdisc", "-n", "6").out
         assert [line.split()[1] for line in shown.splitlines()[2:]] == [f["feature"] for f in features]

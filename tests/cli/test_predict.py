@@ -46,7 +46,7 @@ def test_batches_do_not_matter(run, files):
 def test_unknown_rows_are_told_apart(run, files, tmp_path):
     model, rows = load(files / "topics.maxdisc"), files / "test.csv"
     texts = table_of(rows)["body"].to_pylist()
-    p = model[-1].novelty(model[:-1].transform(texts))
+    p = model.novelty(texts)
     threshold = float(np.quantile(p, 0.3))
     arguments = ("predict", files / "topics.maxdisc", rows, "--unknown", threshold)
     done = run(*arguments)
@@ -108,10 +108,8 @@ def test_formats_hold_the_same(run, files, tmp_path, form):
 def test_reasons_are_the_explanation(run, files):
     model = load(files / "topics.maxdisc")
     texts = table_of(files / "test.csv")["body"].to_pylist()
-    vectorizer, classifier = model
-    X = vectorizer.transform(texts)
-    explanation = classifier.explain(X)
-    names = vectorizer.get_feature_names_out()[classifier.decision_.columns]
+    X, explanation = model.vectorizer_.transform(texts), model.explain(texts)
+    names = explanation.names
     done = run("predict", files / "topics.maxdisc", files / "test.csv", "--explain", "4", "--json")
     for i, line in enumerate(done.out.splitlines()):
         because = json.loads(line)["because"]
@@ -119,9 +117,8 @@ def test_reasons_are_the_explanation(run, files):
         assert [r["log_odds"] for r in because] == pytest.approx([odds for _, odds in top])
         for reason in because:
             column = int(np.flatnonzero(names == reason["feature"])[0])
-            assert reason["present"] == bool(
-                X[[i]][:, [classifier.decision_.columns[column]]].toarray().any()
-            )
+            kept = model.decision_.columns[column]
+            assert reason["present"] == bool(X[[i]][:, [kept]].toarray().any())
     row = run("predict", files / "topics.maxdisc", files / "test.csv", "--explain", "2").rows[0]
     assert row["because"].count(",") == 1
     assert "+" in row["because"]

@@ -34,7 +34,7 @@ def test_evidence_is_as_asked_for(run, files, tmp_path, evidence):
     facts = done.json
     at = int(np.searchsorted(alone.path_.sizes, alone.n_selected_))
     if evidence == "raw":
-        assert facts["evidence"] == {"kind": "raw", "weights": [], "corrected": 0}
+        assert facts["evidence"] == {"kind": "raw", "weights": [], "corrected": 0, "by_length": False}
         assert facts["held_out_accuracy"] == pytest.approx(alone.path_.mean_accuracy[at])
         assert facts["held_out_log_loss"] == pytest.approx(alone.path_.mean_log_loss[at])
         return
@@ -55,7 +55,7 @@ def test_calibrated_is_the_default_and_shown(run, files, tmp_path):
     assert "calibrated, weights " in shown.out
     assert "all as usual" in shown.out
     told = run("info", tmp_path / "m", "--json").json["steps"][-1]["evidence"]
-    assert told["log_loss"] == load(tmp_path / "m")[-1].evidence_.log_loss
+    assert told["log_loss"] == load(tmp_path / "m").evidence_.log_loss
 
 
 def test_info_of_every_kind(run, files, tmp_path):

@@ -275,8 +275,8 @@ def rewritten(content, change):
     """Return a file with another document, tensors as they are."""
     packed = Container.of(content)
     kept = {name: entry for name, entry in packed.entries.items() if entry.is_deflated}
-    called = {"f": "F64", "i": "I64", "u": "U8"}
-    listed = {name: [called[entry.dtype.kind], list(entry.shape)] for name, entry in kept.items()}
+    called = {"f8": "F64", "f4": "F32", "i8": "I64", "u1": "U8"}
+    listed = {name: [called[entry.dtype.str[1:]], list(entry.shape)] for name, entry in kept.items()}
     document, raw = {**packed.document, "deflated": listed}, packed.tensors()
     raw |= {name: np.frombuffer(content[e.begin : e.end], dtype=np.uint8) for name, e in kept.items()}
     change(listed, raw, document)

@@ -188,7 +188,9 @@ def rebuilt(node: Any, tensors: Mapping[str, Array], functions: Mapping[str, Any
         raise ModelFileError(f"it has what only files of format {oldest} have.")
     left = dict(tensors)
     steps = steps_of(node)
-    models = [Shelf(left, functions, step.prefix).estimator(step) for step in steps]
+    models = [
+        Shelf(left, functions, step.prefix, single="length" in step.fitted).estimator(step) for step in steps
+    ]
     if left:
         raise ModelFileError(f"it has tensors that no model has, such as {short(min(left))}.")
     if steps[0].name is None:
@@ -250,6 +252,8 @@ class Shelf:
     functions: Mapping[str, Any]
     prefix: str
     lengths: dict[str, int] = field(default_factory=lambda: {"1": 1})
+    #: Whether large tensors may be in single precision.
+    single: bool = False
 
     def estimator(self, step: Step) -> Any:
         """Return the estimator of a step, fitted."""
@@ -635,7 +639,7 @@ class Shelf:
         due = tuple(self.lengths.get(axis) for axis in spec.axes)
         if len(due) == tensor.ndim:
             due = tuple(n if d is None else d for d, n in zip(due, tensor.shape, strict=True))
-        if spec.single and tensor.dtype == np.float32:
+        if spec.single and self.single and tensor.dtype == np.float32:
             tensor = tensor.astype(np.float64)
         if tensor.dtype != spec.dtype or tensor.shape != due:
             found = f"{tensor.dtype} of shape {tensor.shape}"

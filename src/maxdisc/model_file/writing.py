@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,8 @@ class Describer:
     prefix: str = ""
     #: The columns that the next step of a pipeline uses, where the others may be left out.
     used: Array | None = None
+    #: Prefixes of the steps whose large tensors are written in single precision.
+    compact: set[str] = field(default_factory=set)
 
     def model(self, model: Any) -> Node:
         """Return a pipeline, a classifier of documents, or one estimator; of a search, its best."""
@@ -137,6 +139,8 @@ class Describer:
         evidence = model.evidence_
         if isinstance(evidence, Evidence):
             values["evidence"] = evidence
+            if evidence.lengths is not None:
+                self.compact.add(self.prefix)
         elif isinstance(decision, AveragedDecision) and evidence is not None:
             values |= {"density": decision.density, "evidence": evidence}
             values |= {f"form{f}": form for f, form in enumerate(decision.forms)}
@@ -207,9 +211,9 @@ class Describer:
         unknown = learnt.unknown
         parts = [part.decision for part in unknown.parts] if isinstance(unknown, MixedDecision) else [unknown]
         for place, part in enumerate(parts):
-            for field in BESIDE if len(part.columns) else ():
-                spec = FIELDS[LinearDecision][field]
-                self._put_field(f"unknown{place}.{field}", getattr(part, field), spec)
+            for name in BESIDE if len(part.columns) else ():
+                spec = FIELDS[LinearDecision][name]
+                self._put_field(f"unknown{place}.{name}", getattr(part, name), spec)
         return {"novelty": True}
 
     def _mixed(self, model: MaxDiscClassifier, labels: str, decision: MixedDecision) -> Node:
@@ -234,8 +238,8 @@ class Describer:
     def discriminative(self, model: DiscriminativeMaxEnt) -> Node:
         """Return what a discriminative model learnt."""
         labels = self._put_labels_and_names(model)
-        for field in FIELDS[DiscriminativeMaxEnt]:
-            self._put(field.rstrip("_"), getattr(model, field))
+        for name in FIELDS[DiscriminativeMaxEnt]:
+            self._put(name.rstrip("_"), getattr(model, name))
         fitted: Node = {"labels": labels, "converged": bool(model.converged_)}
         if model.solver_ == "dual":
             fitted["dual"] = {"n_iter": int(model.n_iter_), "gap": float(model.gap_)}
@@ -260,11 +264,12 @@ class Describer:
             self.tensors[self.prefix + name] = array
 
     def _put_value(self, name: str, value: Any) -> None:
-        for field, spec in FIELDS[type(value)].items() if value is not None else ():
-            self._put_field(f"{name}.{field}", getattr(value, field), spec)
+        for part, spec in FIELDS[type(value)].items() if value is not None else ():
+            self._put_field(f"{name}.{part}", getattr(value, part), spec)
 
     def _put_field(self, name: str, array: Array | None, spec: Field) -> None:
-        self._put(name, _compact(array) if spec.single and array is not None else array)
+        is_compact = spec.single and array is not None and self.prefix in self.compact
+        self._put(name, _compact(array) if is_compact and array is not None else array)
 
     def _put_strings(self, name: str, strings: Array, what: str) -> None:
         for part, array in encoded_strings(strings.tolist(), what).items():

@@ -30,9 +30,6 @@ from maxdisc.selection.held_out import BandTrial, HeldOut, unknown_by_bands
 Rule = Literal["auto", "best", "one_se", "small"]
 _Decision: TypeAlias = LinearDecision | MixedDecision
 
-# As many standard errors of paired differences are taken for noise, but no more than this share of the loss.
-NOISE = 2.0
-LITTLE_LOSS = 0.01
 # The accuracy that ``rule="small"`` gives away, as a share.
 ONE_POINT = 0.01
 # Held-out rows by which smoothings are compared: accuracies that differ by 1 % are then told apart.
@@ -212,9 +209,6 @@ def fewest_features(losses: Floats, correct: Floats, weights: Floats, rule: Rule
     apart = smooth - smooth[best]
     mean = apart @ weights / total
     error = np.sqrt(np.maximum((apart**2) @ weights / total - mean**2, 0.0) / total)
-    if rule != "one_se":
-        # Few rows have much noise: it must not cost more than it could be worth.
-        error = np.minimum(NOISE * error, LITTLE_LOSS * (smooth[best] @ weights) / total)
     return int(np.argmax(mean <= error + 1e-12))
 
 
