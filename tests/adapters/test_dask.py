@@ -435,7 +435,7 @@ def test_empty_partitions_are_passed_over():
     X, y = counts(90)
     lazy, labels = da.from_array(X, chunks=((30, 0, 60), 12)), da.from_array(y, chunks=((30, 0, 60),))
     model = fit(MaxDiscClassifier(cv="hash"), lazy, labels)
-    assert_same_model(model, MaxDiscClassifier(cv="hash").fit(X, y))
+    assert_same_model(model, MaxDiscClassifier(structure="independent", cv="hash").fit(X, y))
     np.testing.assert_array_equal(predict(model, lazy).compute(), model.predict(X))
     assert predict(model, lazy[:0]).compute().shape == (0,)
     bag = db.from_sequence(texts(X), npartitions=3).filter(lambda text: "orbit" in text)
