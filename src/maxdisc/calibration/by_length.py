@@ -198,7 +198,7 @@ class SelectedFolds:
     def paths(
         self, sizes: Integers, smoothings: Sequence[Smoothing], chosen: range | None = None
     ) -> list[SelectionPath]:
-        """The number of features is chosen before; see ``choose_size``."""
+        """Not needed: the number of features is chosen before, by ``choose_size``."""
         raise NotImplementedError
 
     def held_out(

@@ -349,7 +349,7 @@ def down_to(ridge: float) -> Sequence[float]:
 
 
 def known_features(X: Matrix, rows: Booleans, least_rows: int | Integers) -> Booleans:
-    """Return which features at least so many of some rows have, shape (D,)."""
+    """Return which features occur in at least ``least_rows`` of some rows, shape (D,)."""
     stored = np.repeat(rows, np.diff(X.indptr)) & (X.data != 0)
     return np.asarray(np.bincount(X.indices[stored], minlength=X.shape[1]) >= least_rows)
 
