@@ -45,7 +45,7 @@ from maxdisc.moments.smoothing import Smoothing
 from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix
 from maxdisc.numerics.user_warnings import notice
 from maxdisc.rows.row_sources import LEFT_OUT, ArrayRows, row_hashes, scrambled
-from maxdisc.selection.fold_models import Choice, SelectionPath
+from maxdisc.selection.fold_models import Choice
 from maxdisc.selection.held_out import BandTrial, HeldOut, band_edges, bounded
 
 #: Numbers of features at which weights are learnt, from one to almost the most that held-out rows have.
@@ -121,7 +121,7 @@ def _times(rows: Matrix, unit: Floats) -> Matrix:
 
 @dataclass(frozen=True, eq=False)
 class SelectedFolds:
-    """Models of the features that the training rows of each fold select; see :class:`Trials`."""
+    """Models of the features that the training rows of each fold select; see :class:`HeldOutTrials`."""
 
     models: Refinable
     rows: ArrayRows
@@ -193,13 +193,7 @@ class SelectedFolds:
         decision = in_single(LinearDecision.of(self.family, moments, self.smoothing, every, self.prior))
         return _Model(columns, edges, Z, moments, decision, trained, rare_units(Z, trained))
 
-    # ------------------------------------------------------------------ as Trials
-
-    def paths(
-        self, sizes: Integers, smoothings: Sequence[Smoothing], chosen: range | None = None
-    ) -> list[SelectionPath]:
-        """Not needed: the number of features is chosen before, by ``choose_size``."""
-        raise NotImplementedError
+    # ------------------------------------------------------------------ as HeldOutTrials
 
     def held_out(
         self, edges: Integers, smoothings: Sequence[Smoothing], most: int, chosen: range | None = None

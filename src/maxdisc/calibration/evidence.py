@@ -21,7 +21,7 @@ from maxdisc.decisions.mixed import MixedDecision
 from maxdisc.moments.smoothing import Smoothing
 from maxdisc.numerics.matrices import Booleans, Floats, Integers
 from maxdisc.rows.sampling import count_rows
-from maxdisc.selection.fold_models import Choice, Rule, SelectionPath, Trials, enough_folds
+from maxdisc.selection.fold_models import Choice, HeldOutTrials, Rule, SelectionPath, enough_folds
 from maxdisc.selection.held_out import FARTHEST, HeldOut, bounded, enough_rows
 
 _Weighable = TypeVar("_Weighable", LinearDecision, MixedDecision)
@@ -150,7 +150,7 @@ class Evidence:
 
 
 def calibrate(
-    models: Trials,
+    models: HeldOutTrials,
     smoothings: Sequence[Smoothing],
     edges: Integers,
     prior: Floats,

@@ -551,17 +551,12 @@ def _common(chosen: range, before: int, count: int) -> range:
     return range(max(chosen.start - before, 0), min(chosen.stop - before, count))
 
 
-class Trials(Protocol):
-    """Models that can be tried on folds: :class:`FoldModels`, or whatever does the same faster."""
+class HeldOutTrials(Protocol):
+    """Models of folds that score the rows which they hold out."""
 
     @property
     def held(self) -> Floats:
         """How many rows (of equal weight) each fold holds out."""
-
-    def paths(
-        self, sizes: Integers, smoothings: Sequence[Smoothing], chosen: range | None = None
-    ) -> list[SelectionPath]:
-        """Sweep the held-out rows of every fold, or of those chosen, for each smoothing."""
 
     def held_out(
         self, edges: Integers, smoothings: Sequence[Smoothing], most: int, chosen: range | None = None
@@ -580,7 +575,16 @@ class Trials(Protocol):
         """
 
 
-def enough_folds(models: Trials, n_tried: int) -> int:
+class Trials(HeldOutTrials, Protocol):
+    """Models that can be tried on folds: :class:`FoldModels`, or whatever does the same faster."""
+
+    def paths(
+        self, sizes: Integers, smoothings: Sequence[Smoothing], chosen: range | None = None
+    ) -> list[SelectionPath]:
+        """Sweep the held-out rows of every fold, or of those chosen, for each smoothing."""
+
+
+def enough_folds(models: HeldOutTrials, n_tried: int) -> int:
     """Return how many of the first folds hold out enough rows to compare that many smoothings."""
     held = models.held
     if n_tried < 2:
