@@ -130,6 +130,9 @@ bench-evidence: $(VENV)/.test  ## calibrated and refined evidence beside raw and
 bench-default: $(VENV)/.test  ## the defaults compared with tuned competitors on all corpora and gene sets; writes docs/results/default.md
 	OMP_NUM_THREADS=1 MAXDISC_NUM_THREADS=1 $(BIN)/python -m benchmarks.default_models
 
+bench-selected: $(VENV)/.test  ## features that the default selects, compared with rule="best" and on halves of the rows
+	OMP_NUM_THREADS=1 MAXDISC_NUM_THREADS=1 $(BIN)/python -m benchmarks.selected_features
+
 bench-few-labels: $(VENV)/.test  ## what rows without labels are worth on 20 Newsgroups, beside self-training, and on small tables
 	$(BIN)/python benchmarks/few_labels.py
 bench-novelty: $(VENV)/.test  ## classes that were left out, told from known ones: p-values beside other ways
