@@ -38,7 +38,7 @@ from maxdisc.calibration.refinement import (
 from maxdisc.conditional.coordinate_ascent import RidgeFit, fit_ridges
 from maxdisc.conditional.shared_weights import SharedWeights
 from maxdisc.decisions.by_length import LengthWeights, hats, select_features
-from maxdisc.decisions.linear import LinearDecision, unknown_decision
+from maxdisc.decisions.linear import LinearDecision, log_partitions, unknown_decision
 from maxdisc.families import Family
 from maxdisc.moments.class_moments import ClassMoments
 from maxdisc.moments.smoothing import Smoothing
@@ -241,9 +241,9 @@ class SelectedFolds:
 
 
 def in_single(decision: LinearDecision) -> LinearDecision:
-    """Round natural parameters to single precision, so that a file needs half the bytes."""
-    weights, baseline = (rounded(values) for values in (decision.weights, decision.baseline))
-    return replace(decision, weights=weights, baseline=baseline)
+    """Round natural parameters to single precision, so that a file needs a quarter of the bytes."""
+    weights = rounded(decision.weights)
+    return replace(decision, weights=weights, baseline=log_partitions(decision.family, weights))
 
 
 def rounded(values: Floats) -> Floats:

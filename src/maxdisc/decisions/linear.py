@@ -530,6 +530,15 @@ def _ranked_by_kernel(
     return ranking, decision
 
 
+def log_partitions(family: Family, weights: Floats) -> Floats:
+    """Return log-partitions (C, K) in single precision, 0 for features whose parameters are all 0."""
+    telling = weights.any(axis=(0, 1))
+    out = np.zeros(weights.shape[1:])
+    with np.errstate(over="ignore"):
+        out[:, telling] = family.log_partition(weights[:, :, telling]).astype(np.float32)
+    return out
+
+
 def unknown_decision(
     family: Family, moments: ClassMoments, smoothing: Smoothing, columns: Integers
 ) -> LinearDecision:

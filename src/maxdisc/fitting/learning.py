@@ -24,7 +24,7 @@ from maxdisc.fitting.fitted_model import (
     warn_of_lost_digits,
 )
 from maxdisc.fitting.joint_learning import learn_jointly
-from maxdisc.fitting.refinement import FEW_FEATURES, MOST_PAIRS, Refinement
+from maxdisc.fitting.refinement import FEW_FEATURES, Refinement
 from maxdisc.fitting.settings import Settings
 from maxdisc.numerics.matrices import is_sparse
 from maxdisc.numerics.user_warnings import notice
@@ -277,7 +277,6 @@ def _refined(settings: Settings, learnt: FittedModel, models: Models, data: Data
     choice = Choice(learnt.choice.smoothing, wide_models.n_features)
     start = FittedModel.of(settings, family, wide_models.total(), data.classes, choice, learnt.evidence)
     shorten, least_rows = documents.shorten_wide, documents.least_rows
-    pairs = Refinement(
-        settings, modelled(settings, start, wide), wide_models, wide, shorten, least_rows, MOST_PAIRS
-    )
+    start = modelled(settings, start, wide)
+    pairs = Refinement(settings, start, wide_models, wide, shorten, least_rows)
     return min(words, pairs, key=lambda one: one.loss).refined()

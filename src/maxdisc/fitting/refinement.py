@@ -26,8 +26,9 @@ from maxdisc.selection.sparse_fold_models import SparseFoldModels
 
 #: Up to this many features are all kept in refined evidence, which corrects those that are not needed.
 FEW_FEATURES = 64
-#: At most this many words and pairs are selected: more would cost much memory and time.
-MOST_PAIRS = 2**15
+#: At most this many features are selected unless ``rule="best"``: more cost much memory, time and disk
+#: space, and change accuracy little.
+MOST_FEATURES = 30_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +42,6 @@ class Refinement:
     shorten: Shorten | None = None
     #: In how many training rows a feature must be.
     least_rows: int | Integers = 1
-    most_features: int | None = None
 
     @property
     def refinable(self) -> Refinable:
@@ -78,7 +78,8 @@ class Refinement:
         n_features, smoothing = self.models.n_features, self.learnt.choice.smoothing
         if self.settings.size(n_features) is not None or n_features <= FEW_FEATURES:
             return None
-        sizes = refined_sizes(min(n_features, self.most_features or n_features))
+        is_bounded = self.settings.rule != "best"
+        sizes = refined_sizes(min(n_features, MOST_FEATURES) if is_bounded else n_features)
         given = (self.refinable, self.rows, self.decision, smoothing, sizes)
         return choose_size(*given, self.settings.rule, self.least_rows, self.length)
 

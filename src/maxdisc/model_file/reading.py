@@ -18,7 +18,7 @@ from maxdisc.conditional.model import SOLVERS
 from maxdisc.decisions.by_length import LengthWeights
 from maxdisc.decisions.joint import Joint, JointDecision
 from maxdisc.decisions.joint_average import AveragedDecision, AveragedEvidence, LinearForm
-from maxdisc.decisions.linear import LinearDecision
+from maxdisc.decisions.linear import LinearDecision, log_partitions
 from maxdisc.decisions.mixed import MixedDecision
 from maxdisc.discriminative import DiscriminativeMaxEnt
 from maxdisc.divergences.class_divergences import Divergence, FeatureRanking
@@ -331,7 +331,7 @@ class Shelf:
         unknown: LinearDecision | None = None
         usual: Novelty | None = None
         if joint is None:
-            decision = self.value(LinearDecision, "decision", family=family)
+            decision = self._linear(family, "length" in fitted)
             if "evidence" in fitted:
                 evidence = self._evidence(fitted["evidence"])
             if "length" in fitted and isinstance(evidence, Evidence):
@@ -427,6 +427,17 @@ class Shelf:
         if not sound:
             raise ModelFileError("its table of p-values is none.")
         return novelty
+
+    def _linear(self, family: Family, may_follow: bool) -> LinearDecision:
+        """Return the decision, whose baseline ``may_follow`` from the weights if the file has none."""
+        if not may_follow or self.prefix + "decision.baseline" in self.tensors:
+            return self.value(LinearDecision, "decision", family=family)
+        fields = {name: spec for name, spec in FIELDS[LinearDecision].items() if name != "baseline"}
+        arrays = {name: self.array(f"decision.{name}", spec) for name, spec in fields.items()}
+        baseline = log_partitions(family, arrays["weights"])
+        if not np.isfinite(baseline).all():
+            raise ModelFileError("decision.weights are no natural parameters: a log-partition is infinite.")
+        return LinearDecision(family, **arrays, baseline=baseline)
 
     def _unknown(self, decision: LinearDecision, place: int) -> LinearDecision:
         """Return the densities of unknown classes, for the features of a decision."""

@@ -15,7 +15,7 @@ from maxdisc.calibration.evidence import Evidence
 from maxdisc.classifier import MaxDiscClassifier
 from maxdisc.decisions.by_length import LengthDecision
 from maxdisc.decisions.joint_average import AveragedDecision
-from maxdisc.decisions.linear import LinearDecision
+from maxdisc.decisions.linear import LinearDecision, log_partitions
 from maxdisc.decisions.mixed import MixedDecision
 from maxdisc.discriminative import DiscriminativeMaxEnt
 from maxdisc.families.blocks import MixedMoments
@@ -165,14 +165,16 @@ class Describer:
             **({} if model.joint_ is None else {"joint": encoded(model.joint_, self.functions, "joint")}),
             **({"average": average} if average else {}),
             **({"evidence": _figures(evidence)} if isinstance(evidence, Evidence) else {}),
-            **self._lengths(evidence),
+            **self._lengths(evidence, decision),
             **self._novelty(model),
         }
 
-    def _lengths(self, evidence: Any) -> Node:
+    def _lengths(self, evidence: Any, decision: Any) -> Node:
         """Return the length that rows are scaled to, where weights depend on how many features they have."""
         if not isinstance(evidence, Evidence) or evidence.lengths is None:
             return {}
+        if np.array_equal(decision.baseline, log_partitions(decision.family, decision.weights)):
+            del self.tensors[self.prefix + "decision.baseline"]
         self._put_value("lengths", evidence.lengths)
         return {"length": float(evidence.lengths.length)}
 
