@@ -14,7 +14,7 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import SVC
 
-from experiments.automatic import automatic
+from experiments.automatic import automatic, default
 from experiments.methods import Codes, Matrix, Outcome, fitted_outcome, method
 from maxdisc import Joint, MaxDiscClassifier
 
@@ -63,7 +63,8 @@ def by_variance_ratio(X: Floats, y: Codes) -> Codes:
 # ------------------------------------------------------------------ this library
 
 
-method("genes", "automatic", "automatic", ours=True)(automatic)
+method("genes", "default", "default", ours=True)(default)
+method("genes", "automatic", "search", ours=True)(automatic)
 
 
 def independent(divergence: str) -> Callable[[Floats, Codes, Floats, int], Outcome]:

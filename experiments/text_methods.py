@@ -14,7 +14,7 @@ from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 from sklearn.naive_bayes import ComplementNB, GaussianNB, MultinomialNB
 from sklearn.svm import SVC, LinearSVC
 
-from experiments.automatic import automatic
+from experiments.automatic import automatic, default
 from experiments.methods import Codes, Matrix, Outcome, fitted_outcome, method
 from maxdisc import DiscriminativeMaxEnt, MaxDiscClassifier
 
@@ -68,7 +68,8 @@ def best(values: Sequence[Any], scores: Sequence[float]) -> Any:
 # ------------------------------------------------------------------ this library
 
 
-method("text", "automatic", "automatic", ours=True)(automatic)
+method("text", "default", "default", ours=True)(default)
+method("text", "automatic", "search", ours=True)(automatic)
 
 
 def memd(divergence: str) -> Callable[[Matrix, Codes, Matrix, int], Outcome]:
