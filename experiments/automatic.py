@@ -1,26 +1,16 @@
-"""Models with no parameter set: all is chosen within the training rows."""
+"""The automatic model: nothing is set by hand, all is chosen within the training rows."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import scipy.sparse as sp
-from sklearn.pipeline import make_pipeline
-
 from experiments.methods import Codes, Matrix, Outcome, fitted_outcome
-from maxdisc import MaxDiscClassifier, MaxDiscSearchCV
-from maxdisc.words import CountScaler
-
-
-def default(X: Matrix, y: Codes, held: Matrix, seed: int) -> Outcome:
-    """Return the outcome of the default classifier, on logs of counts of words or on a table of numbers."""
-    classifier = MaxDiscClassifier(random_state=seed)
-    model: Any = make_pipeline(CountScaler(), classifier) if sp.issparse(X) else classifier
-    return fitted_outcome(model.fit(X, y), held, {"K": classifier.n_selected_})
 
 
 def automatic(X: Matrix, y: Codes, held: Matrix, seed: int) -> Outcome:
-    """Return the outcome of the search with its defaults, on counts of words or on a table of numbers."""
+    """The library's search with its defaults, on counts of words or on a table of numbers."""
+    from maxdisc import MaxDiscSearchCV
+
     model = MaxDiscSearchCV(random_state=seed).fit(X, y)
     return fitted_outcome(model, held, chosen_by(model))
 

@@ -31,7 +31,7 @@ def draw_rows(
     figures: dict[str, dict[str, float]],
     path: Path,
 ) -> None:
-    """Every method's distance to the automatic model, row by row; the paper's best as a cross."""
+    """Draw every method's distance to the default, row by row; the paper's best as a cross."""
     figure = Figure(figsize=(8, 0.42 * len(rows) + 1.8))
     axes = figure.subplots()
     places = np.arange(len(rows))[::-1]
@@ -46,7 +46,7 @@ def draw_rows(
         axes.plot(np.subtract(best, base), places, "x", color="black", label="best of the paper's")
     axes.axvline(0, color="#444444", linewidth=1)
     axes.set_yticks(places, rows)
-    axes.set_xlabel("points ahead of the automatic model (left of the line: behind)")
+    axes.set_xlabel("points ahead of the default (left of the line: behind)")
     axes.legend(loc="upper center", bbox_to_anchor=(0.35, -0.12), ncols=2, fontsize=8, frameon=False)
     _save(figure, path)
 

@@ -43,7 +43,7 @@ def posts(tmp_path):
     """Ahead everywhere, but for a small loss on one row and a clear one on another."""
     ours = dict.fromkeys(TEXT_TASKS, 99.5) | {"talk": 96.0, "comp": 80.0}
     theirs = dict.fromkeys(TEXT_TASKS, 95.0) | {"talk": 96.1, "comp": 90.0}
-    put(tmp_path, "posts", accuracies("automatic", ours, 1))
+    put(tmp_path, "posts", accuracies("default", ours, 1))
     put(tmp_path, "posts", accuracies("linear_svc", theirs, 2))
     put(tmp_path, "posts", accuracies("memd_j", ours, 3))
     return tmp_path
@@ -93,7 +93,7 @@ def test_what_was_not_run_has_no_page(posts, tmp_path):
     assert "genes" not in index
 
 
-def test_without_the_automatic_model_nothing_is_claimed(tmp_path):
+def test_without_the_default_nothing_is_claimed(tmp_path):
     put(tmp_path, "posts", accuracies("linear_svc", dict.fromkeys(TEXT_TASKS, 95.0)))
     write_pages(tmp_path, tmp_path / "pages")
     page = (tmp_path / "pages" / "text-posts.md").read_text()
@@ -113,7 +113,7 @@ def test_methods_with_fewer_repeats_are_named(posts, tmp_path):
 
 
 def test_the_paper_is_not_compared_where_the_data_differ(tmp_path):
-    for method, value in (("automatic", 90.0), ("svm", 80.0)):
+    for method, value in (("default", 90.0), ("svm", 80.0)):
         put(tmp_path, "genes", accuracies(method, {"gcm": value, "colon": value}))
     write_pages(tmp_path, tmp_path / "pages")
     page = (tmp_path / "pages" / "genes.md").read_text()
