@@ -288,7 +288,16 @@ def _paper_figures(cells: Cells, rows: Sequence[str], figures: dict[str, dict[st
 # ------------------------------------------------------------------ probabilities
 
 
-CALIBRATION = ("raw", "calibrated", "refined", "default", "automatic", "calibrated_nb", "multinomial_nb", "logistic")
+CALIBRATION = (
+    "raw",
+    "calibrated",
+    "refined",
+    "default",
+    "automatic",
+    "calibrated_nb",
+    "multinomial_nb",
+    "logistic",
+)
 
 
 def calibration_page(results: Path, out: Path) -> str | None:
