@@ -32,6 +32,8 @@ _Decision: TypeAlias = LinearDecision | MixedDecision
 
 # The accuracy that ``rule="small"`` gives away, as a share.
 ONE_POINT = 0.01
+# The standard deviation of normal noise over its median size.
+NORMAL_MEDIAN = 1.4826
 # Held-out rows by which smoothings are compared: accuracies that differ by 1 % are then told apart.
 ENOUGH_ROWS = 2000
 # With at most this many folds, leave-one-fold-out sums are recomputed instead of cached to save memory, ...
@@ -208,8 +210,11 @@ def fewest_features(losses: Floats, correct: Floats, weights: Floats, rule: Rule
         return best
     apart = smooth - smooth[best]
     mean = apart @ weights / total
-    error = np.sqrt(np.maximum((apart**2) @ weights / total - mean**2, 0.0) / total)
-    return int(np.argmax(mean <= error + 1e-12))
+    variance = np.maximum((apart**2) @ weights / total - mean**2, 0.0) / total
+    # Neighbouring sizes also differ by chance, such as that of where bands end: as far as the mean losses
+    # are from smooth ones, which have as much noise left. The median is not that of a steep beginning.
+    rough = NORMAL_MEDIAN * np.median(np.abs((losses - smooth) @ weights / total))
+    return int(np.argmax(mean <= np.sqrt(variance + 2 * rough**2) + 1e-12))
 
 
 def size_grid(n_features: int, n_small: int = 8, ratio: float = 1.25) -> Integers:
