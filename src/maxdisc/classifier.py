@@ -301,7 +301,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             if found is None:
                 X = vectorize(self, X, y, reset=True)
             else:
-                X, documents = count_training(self, found, y)
+                X, documents = count_training(self, found, y, settings.may_select_pairs)
             y, missing = sorted_out(y, settings.unlabelled)
             if missing is not None:
                 require_some_labels(settings, missing)

@@ -82,8 +82,10 @@ class TrainingDocuments:
         return np.where(np.arange(len(self.wide_vectorizer.terms_)) < n_words, 1, 2)
 
 
-def count_training(estimator: Any, documents: Sequence[Any], y: Any) -> tuple[Matrix, TrainingDocuments]:
-    """Fit the estimator's vectorizer; return the rows, and the documents with further features."""
+def count_training(
+    estimator: Any, documents: Sequence[Any], y: Any, with_pairs: bool
+) -> tuple[Matrix, TrainingDocuments]:
+    """Fit the estimator's vectorizer; return the rows, and the documents ``with_pairs`` of words, if open."""
     if estimator.vectorizer is not None:
         estimator.vectorizer_ = _unfitted(estimator.vectorizer)
         X = estimator.vectorizer_.fit_transform(documents, y)
@@ -92,6 +94,8 @@ def count_training(estimator: Any, documents: Sequence[Any], y: Any) -> tuple[Ma
     counts = words.fit_transform(documents)
     estimator.vectorizer_ = words.set_params(scale="log")
     X = scaled_counts(counts.astype(np.float64), "log", words.mean_length_)
+    if not with_pairs:
+        return X, TrainingDocuments(documents, words)
     pairs = TermFrequencyVectorizer(scale=None, ngram_range=(2, 2), min_df=2)
     try:
         of_pairs = pairs.fit_transform(documents)

@@ -130,6 +130,11 @@ class Settings:
         """Return whether evidence is refined where the rows allow it."""
         return self.evidence in ("auto", "refined")
 
+    @property
+    def may_select_pairs(self) -> bool:
+        """Return whether held-out documents may ask for pairs of words: with refined evidence, of open size."""
+        return self.may_refine and self.joint is None and self.n_features == "auto"
+
     def size(self, n_features: int) -> int | None:
         """How many of so many features are asked for; None if that is chosen on the folds."""
         return given_size(self.n_features, n_features)
