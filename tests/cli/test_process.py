@@ -208,7 +208,7 @@ def test_standard_output_that_is_full(files):
             capture_output=False, stdout=full, stderr=subprocess.PIPE,
         )  # fmt: skip
     assert done.returncode == 2
-    assert done.stderr == "maxdisc: no space left on device.\n"
+    assert done.stderr == "maxdisc: standard output: no space left on device.\n"
 
 
 DEFECT = """

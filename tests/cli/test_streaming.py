@@ -28,6 +28,7 @@ from maxdisc.cli import main
 from maxdisc.cli.fit import streaming
 from maxdisc.engines import labelled_stream as streams
 from maxdisc.files import Batch, recut
+from maxdisc.model_file.persistence import describe
 from maxdisc.selection import held_out
 from maxdisc.testing import batches_of
 from tests.conftest import examples
@@ -342,9 +343,10 @@ def test_a_damaged_file_among_good_ones_is_named(run, tmp_path):
 @pytest.fixture(scope="module")
 def slow_fit(tmp_path_factory):
     """A fit of many small batches: its arguments, and the model that it makes if nothing happens."""
-    folder = tmp_path_factory.mktemp("slow")
-    write_csv(folder / "rows.csv", documents(600, seed=8))
-    arguments = ["fit", folder / "rows.csv", "--text", "body", "--label", "topic", "-o"]
+    folder, rows = tmp_path_factory.mktemp("slow"), list(documents(600, seed=8))
+    for part in range(3):
+        write_csv(folder / f"rows-{part}", rows[part * 200 : part * 200 + 200])
+    arguments = ["fit", folder / "rows-*", "--text", "body", "--label", "topic", "-o"]
     done = slowly(*arguments, folder / "due", "--stream")
     _, said = done.communicate(timeout=120)
     assert done.returncode == 0, said
@@ -488,6 +490,63 @@ def test_killed_after_the_model_was_written(run, interrupted, tmp_path, monkeypa
     assert run(*interrupted, "--resume").code == 0
     assert (tmp_path / "m").read_bytes() == model
     assert not (tmp_path / "kept").exists()
+
+
+class Killed(BaseException):
+    """Nothing that a command could answer."""
+
+
+@pytest.mark.parametrize(
+    ("form", "columns"),
+    [
+        ("text", ["--text", "body", "--label", "topic"]),
+        ("table", ["--label", "species"]),
+        pytest.param("folder", [], marks=pytest.mark.whole),
+    ],
+)
+def test_killed_after_any_file_was_written_it_ends_with_the_same_model(
+    run, tmp_path, monkeypatch, form, columns
+):
+    rows, replace = list(flowers())[::2] if form == "table" else list(documents(60, seed=8)), os.replace
+    for part in range(3):
+        name = tmp_path / f"part-{part}"
+        if form != "folder":  # what is in a file without an ending, only its content tells
+            write_csv(name, rows[part::3])
+            continue
+        for row in rows[part::3]:
+            path = name / row["topic"] / f"{row['id']}.txt"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(row["body"])
+    arguments = ["fit", tmp_path / "part-*", *columns, "--checkpoint", tmp_path / "kept"]
+    arguments += ["--checkpoint-every", "0", "--resume", "-o"]
+    written = []
+
+    def replaced(due):
+        def replace_and_die(*paths):
+            replace(*paths)
+            written.append(paths)
+            if len(written) == due:
+                raise Killed
+
+        return replace_and_die
+
+    with batches_of(15):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "replace", replaced(-1))
+            assert run(*arguments, tmp_path / "due").code == 0
+        n_written, due = len(written), (tmp_path / "due").read_bytes()
+        assert n_written > 6  # the sums of each pass, now and then and at its end, and the model
+        for number in range(1, n_written + 1):
+            model = tmp_path / f"{number}.maxdisc"
+            written.clear()
+            with monkeypatch.context() as patch, pytest.raises(Killed):
+                patch.setattr(os, "replace", replaced(number))
+                run(*arguments, model)
+            assert model.exists() == (number == n_written)
+            assert run(*arguments, model).code == 0
+            assert model.read_bytes() == due
+            assert not (tmp_path / "kept").exists()
+    assert describe(tmp_path / "due")["about"]["sources"] == ["part-0", "part-1", "part-2"]
 
 
 def test_what_is_done_is_not_read_again(run, interrupted, monkeypatch):

@@ -14,12 +14,13 @@ from maxdisc.cli.console import say_failure
 from maxdisc.cli.evaluate import evaluate, report
 from maxdisc.cli.explain import explain
 from maxdisc.cli.export import export
-from maxdisc.cli.failures import BAD_INPUT, INTERRUPTED, command
+from maxdisc.cli.failures import BAD_INPUT, INTERRUPTED, command, exit_code
 from maxdisc.cli.fit.command import fit
 from maxdisc.cli.info import info
 from maxdisc.cli.predict import predict
 from maxdisc.cli.rank import rank
 from maxdisc.cli.serve import serve
+from maxdisc.cli.standard_streams import OutputError, whole_streams
 
 # click's, wherever this version of Typer keeps it.
 UsageError: Any = typer.BadParameter.__bases__[0]
@@ -71,15 +72,19 @@ for _command in (demo, fit, evaluate, predict, rank, explain, report, export, se
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command that the arguments name; the exit code."""
-    try:
-        code = get_command(app).main(
-            args=None if arguments is None else list(arguments), prog_name="maxdisc", standalone_mode=False
-        )
-    except typer.Abort:
-        say_failure("stopped.")
-        return INTERRUPTED
-    except UsageError as error:
-        where = getattr(getattr(error, "ctx", None), "command_path", "maxdisc")
-        say_failure(f"{error.format_message()} ({where} --help shows the usage)")
-        return BAD_INPUT
-    return code if isinstance(code, int) else 0
+    given = None if arguments is None else list(arguments)
+    with whole_streams() as finish:
+        try:
+            code = get_command(app).main(args=given, prog_name="maxdisc", standalone_mode=False)
+            if not code:
+                finish()
+        except typer.Abort:
+            say_failure("stopped.")
+            return INTERRUPTED
+        except UsageError as error:
+            where = getattr(getattr(error, "ctx", None), "command_path", "maxdisc")
+            say_failure(f"{error.format_message()} ({where} --help shows the usage)")
+            return BAD_INPUT
+        except OutputError as error:
+            return exit_code(error)
+        return code if isinstance(code, int) else 0

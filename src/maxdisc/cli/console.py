@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -44,7 +45,12 @@ class _Results(Console):
             if segment.control:
                 yield segment
             else:
-                yield Segment("\n".join(map(readable, segment.text.split("\n"))), segment.style)
+                yield Segment(shown(segment.text), segment.style)
+
+
+def shown(text: str) -> str:
+    """Return text of several lines, each without control characters."""
+    return "\n".join(map(readable, text.split("\n")))
 
 
 def readable(text: str) -> str:
@@ -64,16 +70,21 @@ def say_json(facts: dict[str, Any]) -> None:
     """One object on standard output, for machines."""
     text = json.dumps(facts, ensure_ascii=False, indent=2)
     try:
-        text.encode()
-    except UnicodeEncodeError:  # the name of a file need not be UTF-8
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:  # the name of a file need not be UTF-8, nor standard output
         text = json.dumps(facts, indent=2)
-    print(text)
+    print(shown(text) if sys.stdout.isatty() else text)
 
 
 def say_failure(text: str) -> None:
     """The one line of a failure."""
     line = visible(text)
     _aside().print(Text.assemble(("maxdisc: ", "bold red"), line), soft_wrap=True)
+
+
+def say_traceback(error: BaseException) -> None:
+    """Show where in the program an error arose."""
+    print(shown("".join(traceback.format_exception(error))), end="", file=sys.stderr)
 
 
 def _aside() -> Console:
@@ -117,10 +128,10 @@ class Speech:
             return
         bar = [BarColumn(), TaskProgressColumn()] if total else []
         left = [TimeRemainingColumn(compact=True)] if total else [TimeElapsedColumn()]
-        columns = [SpinnerColumn(), TextColumn("{task.description}"), *bar, _Rate(), *left]
-        with Progress(*columns, console=console, transient=True) as shown:
-            handle = shown.add_task(task, total=total or None)
-            yield lambda rows, done: shown.update(handle, completed=done, rows=rows)
+        columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), *bar, _Rate(), *left]
+        with Progress(*columns, console=console, transient=True) as live:
+            handle = live.add_task(visible(task), total=total or None)
+            yield lambda rows, done: live.update(handle, completed=done, rows=rows)
 
 
 class _Rate(ProgressColumn):

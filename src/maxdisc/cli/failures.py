@@ -8,14 +8,14 @@ import os
 import signal
 import sys
 import threading
-import traceback
 import warnings
 from collections.abc import Callable
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import typer
 
-from maxdisc.cli.console import say_failure
+from maxdisc.cli.console import say_failure, say_traceback
+from maxdisc.cli.standard_streams import OutputError
 
 CHECK_FAILED, BAD_INPUT, DEFECT, INTERRUPTED, BROKEN_PIPE = 1, 2, 70, 130, 141
 
@@ -42,13 +42,11 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
                 warnings.showwarning = lambda *_, **__: None
                 # Columns of matrices have been matched by name before a model sees them.
                 warnings.filterwarnings("ignore", "X does not have valid feature names")
-                result = function(*args, **kwargs)
-                sys.stdout.flush()
-                return result
+                return function(*args, **kwargs)
         except (typer.Exit, typer.Abort):
             raise
         except BaseException as error:
-            _end(error)
+            raise typer.Exit(exit_code(error)) from None
 
     return guarded
 
@@ -89,31 +87,32 @@ class _Interrupts:
                 _thread.interrupt_main()
 
 
-def _end(error: BaseException) -> NoReturn:
-    """Say what happened and leave with the code that it deserves."""
-    if isinstance(error, BrokenPipeError):
-        # Whoever read this has left: nothing more can be said there, not even when Python cleans up.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(BROKEN_PIPE)
+def exit_code(error: BaseException) -> int:
+    """Say what happened, and return the code that it deserves; raise what ends every program."""
+    if isinstance(error, OutputError):
+        if error.is_closed_pipe:
+            return BROKEN_PIPE  # whoever read this has left
+        say_failure(str(error))
+        return BAD_INPUT
     if isinstance(error, KeyboardInterrupt):
         say_failure(str(error) or "stopped.")
-        raise typer.Exit(INTERRUPTED)
+        return INTERRUPTED
     if os.environ.get("MAXDISC_DEBUG"):
-        traceback.print_exception(error)
+        say_traceback(error)
     if isinstance(error, CheckFailedError):
         say_failure(str(error))
-        raise typer.Exit(CHECK_FAILED)
+        return CHECK_FAILED
     told = _told(error)
-    if told is None:
-        if not isinstance(error, Exception):
-            raise error
-        say_failure(
-            f"a defect of this program, please report it: {type(error).__name__}: {error} "
-            "(MAXDISC_DEBUG=1 shows where)"
-        )
-        raise typer.Exit(DEFECT)
-    say_failure(told)
-    raise typer.Exit(BAD_INPUT)
+    if told is not None:
+        say_failure(told)
+        return BAD_INPUT
+    if not isinstance(error, Exception):
+        raise error
+    say_failure(
+        f"a defect of this program, please report it: {type(error).__name__}: {error} "
+        "(MAXDISC_DEBUG=1 shows where)"
+    )
+    return DEFECT
 
 
 def _told(error: BaseException) -> str | None:

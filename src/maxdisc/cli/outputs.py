@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
+from maxdisc.cli.console import shown
 from maxdisc.cli.failures import BadInputError
 
 if TYPE_CHECKING:
@@ -69,11 +71,20 @@ def _holds(place: Place, output: Path) -> bool:
     return output.samefile(place.path)
 
 
+class _Terminal(io.RawIOBase):
+    """UTF-8 for standard output where that is a terminal: it is shown, and not obeyed."""
+
+    def write(self, data: Any) -> int:
+        sys.stdout.write(shown(bytes(data).decode("utf-8", "replace")))
+        return len(data)
+
+
 @contextmanager
 def opened_output(output: Path | None) -> Iterator[BinaryIO]:
     """A file that takes its name only once it is whole; None is standard output."""
     if output is None:
-        yield sys.stdout.buffer
+        sys.stdout.flush()
+        yield cast("BinaryIO", _Terminal()) if sys.stdout.isatty() else sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
     from maxdisc.model_file.atomic_writes import atomic_write

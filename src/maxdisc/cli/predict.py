@@ -87,6 +87,14 @@ def predict(
     json: Annotated[
         bool, typer.Option("--json", help="Write JSON Lines, one object a row.", rich_help_panel=OUTPUT)
     ] = False,
+    safe_csv: Annotated[
+        bool,
+        typer.Option(
+            "--safe-csv",
+            help="For spreadsheets: put an apostrophe before cells that they would run.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
     quiet: QuietOption = False,
 ) -> None:
     """Label new rows: label, probability and runner-up, in the order of the rows.
@@ -115,6 +123,8 @@ def predict(
     from maxdisc.files import format_to_write, open_sink
 
     form = format_to_write(target, "jsonl" if json else None)
+    if safe_csv and form not in ("csv", "tsv"):
+        raise BadInputError(f"--safe-csv is for CSV and TSV, and {form} is written: leave it out.")
     loaded = LoadedModel.read(model, text)
     least = 0.0 if unknown is None else loaded.require_novelty(unknown_label)
     dataset = loaded.dataset(data, None if format is None else format.value, encoding, layer)
@@ -136,7 +146,7 @@ def predict(
             unseen.count(said.X)
             columns = shape.of(batch, said)
             # Only when the first rows are good is anything said or written.
-            sink = sink or open_sink(file, form, shape.names, shape.types)
+            sink = sink or open_sink(file, form, shape.names, shape.types, safe_csv)
             sink.write(columns)
             n_rows += len(batch)
             tell(n_rows, dataset.done_bytes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from itertools import chain
 
@@ -90,6 +91,20 @@ class Dataset:
                 batches.close()
             self._preview = first
         return self._preview
+
+    def find_formats(self) -> dict[str, str]:
+        """Return the format of every file; those that were not opened are looked into, if it takes that.
+
+        A fit that is resumed need not read all files again.
+        """
+        for place in self.places:
+            if place.name not in self.formats:
+                form = place.format
+                if form is None:
+                    with closing(Stream(place, self.encoding)) as stream:
+                        form = format_of_content(stream.head(), self.text_column)
+                self.formats[place.name] = form
+        return self.formats
 
     def batches(
         self, columns: Collection[str] | None = None, *, may_be_empty: bool = False

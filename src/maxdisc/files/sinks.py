@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -16,6 +17,9 @@ from maxdisc.files.places import SourceError, format_of_name
 
 WRITTEN = ("csv", "tsv", "parquet", "jsonl")
 _ARROW = {str: pa.string(), float: pa.float64(), int: pa.int64()}
+#: How text begins that spreadsheets take for a formula, and text that is a number all the same.
+_FORMULA = re.compile(r"[\t\r\n]| *[=+\-@\uff1d\uff0b\uff0d\uff20]")
+_NUMBER = re.compile(r" *[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *")
 
 
 class Sink(Protocol):
@@ -40,22 +44,28 @@ def format_to_write(path: Path | None, asked: str | None = None) -> str:
     return form
 
 
-def open_sink(file: BinaryIO, form: str, names: Sequence[str], types: Sequence[type]) -> Sink:
-    """Return a writer of rows with these columns in a format: csv, tsv, parquet or jsonl."""
+def open_sink(
+    file: BinaryIO, form: str, names: Sequence[str], types: Sequence[type], inert: bool = False
+) -> Sink:
+    """Return a writer of rows with these columns in a format: csv, tsv, parquet or jsonl.
+
+    Cells of ``inert`` CSV and TSV begin with an apostrophe where spreadsheets would run them.
+    """
     if form == "parquet":
         return _Parquet(file, names, types)
     if form == "jsonl":
         return _JsonLines(file, names)
-    return _Delimited(file, names, "\t" if form == "tsv" else ",")
+    return _Delimited(file, names, "\t" if form == "tsv" else ",", inert)
 
 
 class _Delimited:
-    def __init__(self, file: BinaryIO, names: Sequence[str], delimiter: str) -> None:
+    def __init__(self, file: BinaryIO, names: Sequence[str], delimiter: str, inert: bool) -> None:
         self._file, self._delimiter = file, delimiter
-        self._rows([names])
+        self._cell: Callable[[Any], Any] = _inert if inert else _short
+        self._rows([map(self._cell, names)])
 
     def write(self, columns: Sequence[Sequence[Any]]) -> None:
-        self._rows(zip(*[[_short(v) for v in column] for column in columns], strict=True))
+        self._rows(zip(*[map(self._cell, column) for column in columns], strict=True))
 
     def _rows(self, rows: Any) -> None:
         text = io.StringIO(newline="")
@@ -96,3 +106,9 @@ class _Parquet:
 
 def _short(value: Any) -> Any:
     return f"{value:.6g}" if isinstance(value, float) else value
+
+
+def _inert(value: Any) -> Any:
+    if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
+        return f"'{value}"
+    return _short(value)

@@ -101,7 +101,7 @@ def fit(
     result = fit_rows(request, parameters, dataset, roles, speech)
     from maxdisc.model_file.persistence import save
 
-    about = _about(roles, result.rows, dataset.formats, columns.layer)
+    about = _about(roles, result.rows, dataset.find_formats(), columns.layer)
     save(result.model, output, moments=moments, about=about)
     if moments:
         speech.note(moments_note(output))
