@@ -42,7 +42,7 @@ from maxdisc.fitting.sampling import drawn
 from maxdisc.fitting.settings import Settings, no_pairs
 from maxdisc.fitting.structure import learn_structure
 from maxdisc.moments.smoothing import Smoothing
-from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, log_sum_exp
+from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, log_sum_exp, require_indices
 from maxdisc.numerics.result_frame import Frame
 from maxdisc.numerics.threads import limited_threads
 from maxdisc.rows.column_families import is_categorical
@@ -562,7 +562,24 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             The selected features, in the order of the columns of X.
         """
         check_is_fitted(self)
+        require_indices(X)
         return super().transform(vectorize(self, X))
+
+    def inverse_transform(self, X: Any) -> Matrix:
+        """Put selected features back where they were, with zeros for the others.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (N, K)
+            The selected features, as ``transform`` returns them.
+
+        Returns
+        -------
+        ndarray or sparse matrix of shape (N, D)
+            Rows of all features.
+        """
+        require_indices(X)
+        return super().inverse_transform(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
         """Return the names of the selected features, shape (K,); of a model of documents, their terms.

@@ -29,7 +29,15 @@ from maxdisc.conditional.coordinate_ascent import (
 )
 from maxdisc.conditional.model import SOLVERS, Examples, Fit, Prior, SharedFeatures, fit, log_posterior
 from maxdisc.decisions.explanation import Explanation
-from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, canonical, is_sparse
+from maxdisc.numerics.matrices import (
+    Booleans,
+    Floats,
+    Integers,
+    Matrix,
+    canonical,
+    is_sparse,
+    require_indices,
+)
 from maxdisc.numerics.switches import is_compiled, works
 from maxdisc.rows.frames import require_distinct_names
 from maxdisc.rows.validation import require_labels, require_numbers, require_one_of
@@ -358,6 +366,7 @@ class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
     ) -> tuple[Matrix, npt.NDArray[np.generic], Floats]:
         """Rows that weigh something, their labels and weights."""
         require_labels(y)
+        require_indices(X)
         require_distinct_names(X)
         try:
             X, y = validate_data(self, X, y, multi_output=True, **_NUMBERS)
@@ -384,6 +393,7 @@ class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
 
     def _rows(self, X: Any) -> Matrix:
         check_is_fitted(self)
+        require_indices(X)
         require_distinct_names(X)
         return canonical(validate_data(self, X, reset=False, **_NUMBERS))
 

@@ -39,13 +39,18 @@ def package(tmp_path):
 
 def called(package, step, **environment):
     (package / "numerics" / "compiled_inner.py").write_text(INNER.format(step=step))
+    return run_in(package, CALL, **environment)
+
+
+def run_in(package, code, **environment):
+    """What a script prints, a number, and whether its machine code came from the cache."""
     environment = {
         **os.environ,
         "PYTHONPATH": str(package.parent),
         "PYTHONDONTWRITEBYTECODE": "1",
     } | environment
     found = subprocess.run(
-        [sys.executable, "-c", CALL], capture_output=True, text=True, timeout=300, env=environment
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, env=environment
     )
     assert found.returncode == 0, found.stderr
     result, hits = found.stdout.split(maxsplit=1)
@@ -58,6 +63,31 @@ def test_an_edit_of_an_inlined_function_is_compiled_again(package):
     assert called(package, 10) == (11, False)
     # Both are kept, so that going back costs nothing.
     assert called(package, 1) == (2, True)
+
+
+LOOK = """
+import numpy as np
+from maxdisc.numerics.compiled_inner import element
+
+few = np.arange(10)[:3]  # what is beyond them is there, so that it can be read
+try:
+    print(element(few, 5), element.stats.cache_hits)
+except IndexError as error:
+    print(-1, element.stats.cache_hits)
+"""
+ELEMENT = "from maxdisc.numerics.compiling import kernel\n\n@kernel\ndef element(x, i):\n    return x[i]\n"
+
+
+def test_code_with_and_without_bounds_checks_is_never_mistaken_for_the_other(package):
+    (package / "numerics" / "compiled_inner.py").write_text(ELEMENT)
+
+    def looked(flag):
+        return run_in(package, LOOK, NUMBA_BOUNDSCHECK=flag)
+
+    assert looked("0") == (5, False)
+    assert looked("1") == (-1, False)  # not what is there without checks
+    assert looked("0") == (5, True)
+    assert looked("1") == (-1, True)
 
 
 def test_few_earlier_versions_are_kept(package, tmp_path):

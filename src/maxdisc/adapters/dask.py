@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import _get_feature_names, check_is_fitted
 
 from maxdisc.engines.partitioned_fit import Labelled, fit_labelled, taken_apart
-from maxdisc.numerics.matrices import is_sparse
+from maxdisc.numerics.matrices import is_sparse, require_indices
 from maxdisc.rows.partitions import Job, Summand, entrywise
 
 try:
@@ -139,7 +139,7 @@ def fit(
 def _read(partition: tuple[int, list[Any], list[Any], list[Any] | None]) -> Iterator[Labelled]:
     number, X, y, weights = partition
     told = f"partition {number}: {{}}".format
-    yield Labelled(_side_by_side(X), y[0], None if weights is None else weights[0], told)
+    yield Labelled(_side_by_side(X, told), y[0], None if weights is None else weights[0], told)
 
 
 def predict(estimator: Any, X: Any) -> Any:
@@ -218,8 +218,9 @@ def _mapped(estimator: Any, method: str, X: Any, nothing: npt.NDArray[Any]) -> A
 
 def _predicted(shared: tuple[Any, str, npt.NDArray[Any]], number: int, blocks: list[Any]) -> npt.NDArray[Any]:
     estimator, method, nothing = shared
-    X = _side_by_side(blocks)
-    part = Labelled(X, None, told=f"partition {number}: {{}}".format)
+    told = f"partition {number}: {{}}".format
+    X = _side_by_side(blocks, told)
+    part = Labelled(X, None, told=told)
     if not len(part):
         return nothing
     with part.located():
@@ -247,9 +248,12 @@ def _blocks(collection: Any) -> list[list[Any]]:
     return [[part] for part in collection.to_delayed()]
 
 
-def _side_by_side(blocks: Sequence[Any]) -> Any:
+def _side_by_side(blocks: Sequence[Any], told: Callable[[str], str]) -> Any:
     if len(blocks) == 1:
         return blocks[0]
+    with Labelled(blocks, None, told=told).located():
+        for block in blocks:
+            require_indices(block)
     return sp.hstack(blocks, format="csr") if is_sparse(blocks[0]) else np.hstack(blocks)
 
 

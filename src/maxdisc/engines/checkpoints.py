@@ -25,7 +25,7 @@ from maxdisc.model_file.container import Container, ModelFileError, write
 from maxdisc.model_file.values import decoded_strings, encoded_strings
 from maxdisc.moments.class_moments import ClassMoments
 from maxdisc.moments.products import ClassProducts
-from maxdisc.numerics.matrices import is_sparse
+from maxdisc.numerics.matrices import is_sparse, require_indices
 from maxdisc.rows.partitions import Job, Looks, Summand
 from maxdisc.rows.sampling import RowSample
 from maxdisc.selection.held_out import HeldOut
@@ -282,7 +282,7 @@ class Journal:
             parts, n_rows, n_columns = content
             X = sp.csr_array(tuple(map(array, parts)), shape=(int(n_rows), int(n_columns)))
             if not isinstance(tensors, Mapping):
-                X.check_format(full_check=True)  # a wrong index would be followed out of bounds
+                require_indices(X)  # a wrong one would be followed out of bounds
             return X
         if kind == "strings":
             return decoded_strings(array(content[0]), array(content[1]), "sums")

@@ -20,7 +20,7 @@ from maxdisc.engines.checkpoints import Journal, StreamEngine
 from maxdisc.families.blocks import MixedMoments
 from maxdisc.fitting.settings import Settings
 from maxdisc.numerics.block_matrix import Table
-from maxdisc.numerics.matrices import Matrix, is_sparse
+from maxdisc.numerics.matrices import Matrix, canonical, is_sparse
 from maxdisc.numerics.switches import batch_size
 from maxdisc.rows.frames import cells_of, column_names, is_frame
 from maxdisc.rows.partitions import Job, Looks, PartitionedRows, Summand
@@ -241,7 +241,7 @@ class LabelledStream:
             cells = cells_of(X, names)
             return cells.numbers if self._schema is None else self._schema.encoded(cells, names)
         if is_sparse(X):
-            X = sp.csr_array(X)
+            X = canonical(X)
             return sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
         return X
 

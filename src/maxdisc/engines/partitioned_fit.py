@@ -20,7 +20,7 @@ from sklearn.utils.validation import column_or_1d
 
 from maxdisc.classifier import MaxDiscClassifier
 from maxdisc.fitting.settings import Settings
-from maxdisc.numerics.matrices import Matrix
+from maxdisc.numerics.matrices import Matrix, require_indices
 from maxdisc.rows.frames import cells_of, column_names, is_frame
 from maxdisc.rows.partitions import Engine, Looks, PartitionedRows
 from maxdisc.rows.row_sources import ArrayRows
@@ -207,6 +207,7 @@ class _Coded:
 def _numbers(X: Any) -> Matrix:
     """Return rows as ``MaxDiscClassifier.fit`` takes them; ranges are checked, by column, by the family."""
     kinds = (np.float64, np.float32)
+    require_indices(X)
     try:
         return check_array(X, accept_sparse="csr", dtype=kinds, ensure_all_finite=False, ensure_min_samples=0)
     except ValueError as error:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import scipy.sparse as sp
 
 from maxdisc.files.batches import Opened
 from maxdisc.files.byte_streams import Stream, batch_bytes
@@ -82,7 +81,7 @@ def _tables(X: Any, obs: Any, name: str) -> Iterator[tuple[pa.Table, Matrix]]:
     with _readable(name):
         if getattr(X, "format", "") == "csc":
             # Cells do not lie together there, so all are read before the first.
-            X = sp.csr_array(X.to_memory())
+            X = canonical(X.to_memory())
         n_cells, width = X.shape
         stored = X.group["data"].shape[0] if hasattr(X, "group") else getattr(X, "nnz", n_cells * width)
     step = max(1, int(batch_bytes() // (12 * max(1.0, stored / max(n_cells, 1)))))
@@ -96,9 +95,6 @@ def _tables(X: Any, obs: Any, name: str) -> Iterator[tuple[pa.Table, Matrix]]:
 
 def _numbers(X: Any, name: str) -> Matrix:
     if is_sparse(X):
-        X = sp.csr_array(X)
-        # Whoever counts cells trusts them to be where they say.
-        X.check_format(full_check=True)
         X = canonical(X)
     if X.dtype.kind not in "fiub":
         raise SourceError(f"{name} holds {X.dtype} in place of the values of cells.")

@@ -25,7 +25,7 @@ from maxdisc.fitting.fitted_model import FittedModel
 from maxdisc.fitting.learning import Data
 from maxdisc.fitting.settings import Settings
 from maxdisc.moments.class_moments import ratio
-from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, canonical, column_name
+from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, canonical, column_name, require_indices
 from maxdisc.numerics.user_warnings import notice
 from maxdisc.rows.frames import Cells, cells_of, require_distinct_names
 from maxdisc.rows.row_sources import ArrayRows, Folds
@@ -110,6 +110,7 @@ def labelled(
 ) -> Labelled:
     """Validate rows, labels and weights; set the number and names of features if ``reset``."""
     require_labels(y, "drop those rows, or use fit, which learns from them, too")
+    require_indices(X)
     if columns:
         X = cells(estimator, X, reset)
         labels = column_or_1d(y, warn=True)
@@ -160,6 +161,7 @@ def unlabelled_rows(
     estimator: BaseEstimator, X: Any, schema: Schema | None, wanted: Integers | None = None
 ) -> Matrix:
     """Rows to be predicted; of columns that are told apart, levels of the wanted ones alone."""
+    require_indices(X)
     if schema is None:
         if _is_ready(estimator, X):
             return X

@@ -16,7 +16,15 @@ from maxdisc.classifier import MaxDiscClassifier
 from maxdisc.densities.class_densities import ClassDensities
 from maxdisc.families.blocks import AnyFamily, Block, Columns
 from maxdisc.fitting.documents import as_pipeline
-from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, blocks, is_sparse
+from maxdisc.numerics.matrices import (
+    Booleans,
+    Floats,
+    Integers,
+    Matrix,
+    blocks,
+    is_sparse,
+    require_indices,
+)
 from maxdisc.rows.frames import BOOLEAN, WORD
 from maxdisc.rows.schema import Schema
 from maxdisc.significance.table import location_of
@@ -165,6 +173,7 @@ class ModelView:
 
     def rows(self, X: Any) -> Matrix:
         """Raw rows or documents, as the classifier takes them."""
+        require_indices(X)
         # Of one step the pipeline has nothing to add, but for single documents it takes long.
         before = self.before[0] if self.before is not None and len(self.before) == 1 else self.before
         rows = X if before in (None, "passthrough") else before.transform(X)

@@ -102,12 +102,14 @@ def _cache_of_these_sources() -> Iterator[bool]:
 def cache_folder() -> Path | None:
     """Return the folder for machine code of these sources by this version of numba, or None.
 
-    It is made in ``NUMBA_CACHE_DIR`` if that is set, else beside the sources, else in the user's cache.
+    It is made in ``NUMBA_CACHE_DIR`` if that is set, else beside the sources, else in the user's cache. Code
+    with bounds checks (``NUMBA_BOUNDSCHECK=1``) has a folder of its own: found where it is not asked for, it
+    would be slow, and code without them would check nothing.
     """
     digest = sha256()
     for path in [Path(__file__), *sorted(SOURCES.rglob("compiled_*.py"))]:
         digest.update(path.read_bytes())
-    name = f"maxdisc-{numba.__version__}-{digest.hexdigest()[:16]}"
+    name = f"maxdisc-{numba.__version__}-{digest.hexdigest()[:16]}{'-checked' * bool(config.BOUNDSCHECK)}"
     user = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
     for place in [Path(given)] if (given := config.CACHE_DIR) else [SOURCES / "__pycache__", user]:
         folder = place / name

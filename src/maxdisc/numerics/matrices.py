@@ -44,10 +44,98 @@ def on_lines(n_rows: int, n_columns: int) -> Floats:
     return room[first : first + n_rows * n_columns].reshape(n_rows, n_columns)
 
 
+#: What can be done about arrays of a sparse matrix that do not fit each other.
+_AGAIN = ": build X again, and leave its arrays as they are."
+
+
+def require_indices(X: Matrix) -> None:
+    """Raise ``ValueError``, naming the row, for a sparse matrix whose indices lead out of it.
+
+    scipy looks at little when a matrix is built, and at nothing when its arrays are changed. Compiled code,
+    scipy's and ours, goes where they point, so this comes before any of it.
+    """
+    if not is_sparse(X) or X.ndim != 2:
+        return
+    if X.format in ("lil", "dok"):  # lists and a dict, of which no more is read than there is
+        X = X.tocsr()
+    if X.format in ("csr", "csc", "bsr"):
+        _require_lines(X)
+    elif X.format == "coo":
+        _require_cells(X)
+    elif X.format == "dia":
+        _require_integers("X.offsets", X.offsets)
+        if X.data.ndim != 2 or len(X.data) != len(X.offsets):
+            raise ValueError(f"X has {len(X.offsets)} diagonals, but data of shape {X.data.shape}{_AGAIN}")
+
+
+def _require_lines(X: Matrix) -> None:
+    """Check a matrix that is stored by rows (CSR), by columns (CSC) or by rows of blocks (BSR)."""
+    line, across = ("column", "row") if X.format == "csc" else ("row", "column")
+    n_lines, n_across = X.shape[::-1] if X.format == "csc" else X.shape
+    indptr, indices, shape = X.indptr, X.indices, X.data.shape
+    _require_integers("X.indptr", indptr)
+    _require_integers("X.indices", indices)
+    if len(shape) != (3 if X.format == "bsr" else 1) or 0 in shape[1:]:
+        raise ValueError(f"X.data has the shape {shape}, which that of a {X.format} matrix cannot be{_AGAIN}")
+    height, width = shape[1:] or (1, 1)
+    last = max(len(indptr) - 2, 0)
+    if (len(indptr) - 1) * height != n_lines:
+        raise ValueError(f"X has {n_lines} {line}s, but {line} {last * height} is its last by X.indptr{_AGAIN}")
+    if indptr[0] != 0:
+        raise ValueError(f"{line} 0 of X begins at stored cell {indptr[0]}, not at 0{_AGAIN}")
+    backwards = indptr[1:] < indptr[:-1]
+    if backwards.any():
+        at = int(np.argmax(backwards))
+        ends = f"ends at stored cell {indptr[at + 1]}, before it begins at {indptr[at]}"
+        raise ValueError(f"{line} {at * height} of X {ends}{_AGAIN}")
+    n_cells = min(len(indices), shape[0])
+    if not indptr[-1] == len(indices) == shape[0]:
+        # The first that lacks cells; else the last, after which there are some that are nobody's.
+        at = int(np.searchsorted(indptr, n_cells, side="right")) - 1 if indptr[-1] > n_cells else last
+        counts = f"X.indptr ends at {indptr[-1]}, with {len(indices)} indices and {shape[0]} values"
+        raise ValueError(f"{line} {at * height} of X does not end where its cells do: {counts}{_AGAIN}")
+    at = _first_outside(indices, n_across // width)
+    if at is not None:
+        owner = int(np.searchsorted(indptr, at, side="right")) - 1
+        found = f"{across} {int(indices[at]) * width}, but X has {n_across} {across}s"
+        raise ValueError(f"{line} {owner * height} of X has a cell in {found}{_AGAIN}")
+
+
+def _require_cells(X: Matrix) -> None:
+    """Check a matrix that is stored cell by cell (COO)."""
+    for line, found, n_lines in zip(("row", "column"), X.coords, X.shape, strict=True):
+        _require_integers("X.coords", found)
+        if len(found) != len(X.data):
+            raise ValueError(f"X has {len(found)} {line}s of cells, but {len(X.data)} values{_AGAIN}")
+        at = _first_outside(found, n_lines)
+        if at is not None:
+            raise ValueError(f"cell {at} of X is in {line} {found[at]}, but X has {n_lines} {line}s{_AGAIN}")
+
+
+def _require_integers(name: str, found: Any) -> None:
+    if not isinstance(found, np.ndarray) or found.ndim != 1 or found.dtype not in (np.int32, np.int64):
+        is_array = isinstance(found, np.ndarray)
+        shown = f"{found.dtype} of shape {found.shape}" if is_array else type(found).__name__
+        raise ValueError(f"{name} must be int32 or int64 of one axis, got {shown}{_AGAIN}")
+
+
+def _first_outside(indices: Integers, n: int) -> int | None:
+    """Return the position of the first index that is negative or not below ``n``, if there is one."""
+    # A negative one is a very large one without its sign: one look for both.
+    unsigned = indices.view(np.uint32 if indices.dtype == np.int32 else np.uint64)
+    if unsigned.max(initial=0) < n or not len(indices):
+        return None
+    return int(np.argmax(unsigned >= n))
+
+
 def canonical(X: Matrix) -> Matrix:
-    """Return a sparse matrix as CSR without duplicates, copied if needed; dense input unchanged."""
+    """Return a sparse matrix as CSR without duplicates, copied if needed; dense input unchanged.
+
+    Raise ``ValueError`` where indices lead out of it.
+    """
     if not is_sparse(X):
         return X
+    require_indices(X)
     # A new array would not know that it has been looked at before.
     csr = X if isinstance(X, sp.csr_array) else sp.csr_array(X)
     if not csr.has_canonical_format:

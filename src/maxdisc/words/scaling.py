@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from maxdisc.numerics.matrices import Matrix, blocks, is_sparse, row_totals, with_data
+from maxdisc.numerics.matrices import Matrix, blocks, is_sparse, require_indices, row_totals, with_data
 from maxdisc.rows.validation import require_one_of
 
 SCALES = ("length", "log", "frequency", None)
@@ -99,6 +99,7 @@ class CountScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _counts(self, X: Any, reset: bool) -> Matrix:
         """Return a copy of the counts, sparse."""
+        require_indices(X)
         X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
         counts = sp.csr_array(X, copy=True) if is_sparse(X) else sp.csr_array(np.asarray(X))
         counts.sum_duplicates()

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from sklearn.utils.validation import check_is_fitted
 
-from maxdisc.numerics.matrices import Booleans, Integers, Matrix
+from maxdisc.numerics.matrices import Booleans, Integers, Matrix, require_indices
 from maxdisc.rows.validation import require_one_of
 from maxdisc.words.counting import Counts, Terms, WordRule, count_words, stacked
 from maxdisc.words.scaling import SCALES, scaled_counts
@@ -447,6 +447,7 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
             For each row, the terms whose count is not zero.
         """
         check_is_fitted(self, "terms_")
+        require_indices(X)
         X = sp.csr_array(X)
         names = self.get_feature_names_out()
         if X.shape[1] != len(names):

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import scipy.sparse as sp
 
-from maxdisc.numerics.matrices import Integers, Matrix, canonical, is_sparse
+from maxdisc.numerics.matrices import Integers, Matrix, canonical, is_sparse, require_indices
 from maxdisc.numerics.switches import batch_size
 
 #: So many values of a dense matrix, or stored ones of a sparse one, are looked at at a time.
@@ -74,9 +73,10 @@ def expression_of(adata: Any, layer: str | None = None, use_raw: bool | None = N
     X = adata.raw.X if raw else adata.X if layer is None else adata.layers[layer]
     if X is None:
         raise ValueError("this AnnData has no X: name a layer.")
+    require_indices(X)
     if getattr(X, "format", "csr") != "csr":
         # Cells of such a matrix do not lie together.
-        X = sp.csr_array(X if is_sparse(X) else X.to_memory())
+        X = canonical(X if is_sparse(X) else X.to_memory())
     return Expression(X.__getitem__, shape, var, _stored(X) / max(shape[0], 1), layer, raw)
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import scipy.sparse as sp
 
-from maxdisc.numerics.matrices import Booleans, Floats, Matrix, is_sparse
+from maxdisc.numerics.matrices import Booleans, Floats, Matrix, is_sparse, require_indices
 
 #: What columns are called on their way to the rows; with no column of weights, all weigh the same.
 INPUT, LABEL, WEIGHT = "input", "label", "weight"
@@ -92,7 +92,12 @@ def _mixed(sparse: Booleans, sizes: pa.Array, indices: pa.Array, values: pa.Arra
     columns = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
     columns[np.repeat(sparse, lengths)] = indices.flatten().to_numpy()
     cells = values.flatten().to_numpy(zero_copy_only=False)
-    return sp.csr_array((cells, columns, starts), shape=(len(lengths), width))
+    X = sp.csr_array((cells, columns, starts), shape=(len(lengths), width))
+    try:
+        require_indices(X)
+    except ValueError as error:  # which row of a piece it is says nothing
+        raise ValueError(f"column {name!r}: {_ROW.sub('some row', str(error))}") from None
+    return X
 
 
 def _only_width(widths: npt.NDArray[np.integer], name: str) -> int:
