@@ -51,8 +51,7 @@ def parsed(shape: type[Shape], body: bytes) -> Shape:
         asked = shape.model_validate_json(body)
     except ValidationError as error:
         raise RefusedError(422, _told(error.errors(include_url=False, include_input=False)[0])) from None
-    # pydantic would take the last of two values; numbers are left as text, for only the keys are looked at.
-    json.loads(body, object_pairs_hook=_require_unique, parse_int=str, parse_float=str)
+    _KEYS.decode(body.decode())
     return asked
 
 
@@ -61,6 +60,10 @@ def _require_unique(pairs: list[tuple[str, Any]]) -> None:
     if len(dict(pairs)) < len(pairs):
         (twice, _), *_ = Counter(key for key, _ in pairs).most_common(1)
         raise RefusedError(422, f"the key {twice[:_SHOWN]!r} occurs twice in one object: give each key once.")
+
+
+# pydantic takes the last of two values. Only the keys are looked at: numbers are left as text.
+_KEYS = json.JSONDecoder(object_pairs_hook=_require_unique, parse_int=str, parse_float=str)
 
 
 def _told(error: Any) -> str:

@@ -26,9 +26,9 @@ _OPEN = ("/", *_STATES)
 _SHOWN = 80
 #: Where a request keeps what its line in the log says beside the rest.
 FACTS = "maxdisc"
-#: Set in the state of a request whose answer is the last one of its connection, ...
+#: In the state of a request: says whether the answer is the last one of its connection, ...
 LAST = "maxdisc.last"
-#: ... and of one that came when all places were taken, and may ask for the state of the service alone.
+#: ... and whether it came when all places were taken, and may ask for the state of the service alone.
 SPARE = "maxdisc.spare"
 
 
@@ -110,8 +110,8 @@ class Guard:
         # Whoever waits to be told to send a body may send it or not once it is refused: what comes next could
         # be taken for a body, or for a request.
         expects = any(name == b"expect" for name, _ in scope["headers"])
-        state = scope.get("state", {})
-        return [(b"connection", b"close")] if expects or state.get(LAST) or state.get(SPARE) else []
+        is_last = scope.get("state", {}).get(LAST)
+        return [(b"connection", b"close")] if expects or (is_last is not None and is_last()) else []
 
     def _note(self, scope: Scope, status: int, seconds: float, facts: dict[str, Any]) -> None:
         service, path = self._service, route_of(scope)

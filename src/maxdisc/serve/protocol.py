@@ -31,9 +31,9 @@ class _Waits(Enum):
     READER = "room for more of an answer"
 
 
-# Where places run short, a second without a request weighs as much as ten without more of a body: whoever has
-# begun something is closed last.
-_WEIGHTS = {_Waits.REQUEST: 10, _Waits.HEAD: 10, _Waits.BODY: 1, _Waits.READER: 1}
+_BEGUN = (_Waits.BODY, _Waits.READER)
+# A connection that is younger, or whose answer is, may be about to send a request.
+_FRESH_SECONDS = 1.0
 
 
 class PatientProtocol(H11Protocol):
@@ -86,12 +86,8 @@ class PatientProtocol(H11Protocol):
             self.conn = StrictConnection()
             if rest := rest[2:]:
                 self.conn.receive_data(rest)
-        n_open, places = len(self.connections), self.limits.connections
-        self.app_state = {
-            **self._lifespan_state,
-            LAST: n_open > _CROWDED * places,
-            SPARE: self._spare and n_open > places,
-        }
+        above = len(self.connections) > self.limits.connections
+        self.app_state = {**self._lifespan_state, LAST: self._is_last, SPARE: self._spare and above}
         super().handle_events()
 
     def eof_received(self) -> bool | None:  # type: ignore[override]  # uvicorn's closes at once
@@ -127,6 +123,10 @@ class PatientProtocol(H11Protocol):
         self._since = self.loop.time()
         _cancel(self._stuck)
 
+    def _is_last(self) -> bool:
+        """Return whether an answer ends its connection: places run short, and nothing more was asked."""
+        return len(self.connections) > _CROWDED * self.limits.connections and not self.conn.trailing_data[0]
+
     @property
     def _answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
@@ -141,16 +141,22 @@ class PatientProtocol(H11Protocol):
         return _Waits.BODY if self.cycle.more_body and not self.flow.read_paused else None
 
     def _make_room(self) -> None:
-        """Close the connection whose client keeps the service waiting longest, idle ones first."""
-        now = self.loop.time()
-        waiting = [
-            ((now - each._since) * _WEIGHTS[waits], each)
-            for each in self.connections
-            if isinstance(each, PatientProtocol) and each is not self and (waits := each._waits) is not None
-        ]
-        if waiting:
-            _, longest = max(waiting, key=lambda pair: pair[0])
-            longest._leave()
+        """Close a connection whose client keeps the service waiting: an idle one if there is one.
+
+        Where all idle ones are fresh, and fewer than those that have begun something, one of the latter is
+        closed: else they could take all places, and leave none long enough for a request to come.
+        """
+        idle: list[PatientProtocol] = []
+        begun: list[PatientProtocol] = []
+        for each in self.connections:
+            if isinstance(each, PatientProtocol) and each is not self and (waits := each._waits) is not None:
+                (begun if waits in _BEGUN else idle).append(each)
+        idle.sort(key=_waiting_since)
+        begun.sort(key=_waiting_since)
+        is_idle = bool(idle) and self.loop.time() - idle[0]._since > _FRESH_SECONDS
+        longest = idle if is_idle or len(idle) >= len(begun) else begun
+        if longest:
+            longest[0]._leave()
 
     def _leave(self) -> None:
         """Make room for another connection."""
@@ -206,6 +212,10 @@ class PatientProtocol(H11Protocol):
 
     def _count(self, why: str) -> None:
         self.service.metrics.add("maxdisc_connections_closed_total", why=why)
+
+
+def _waiting_since(connection: PatientProtocol) -> float:
+    return connection._since
 
 
 def _cancel(timer: asyncio.TimerHandle | None) -> None:
