@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import http.client
 import json
 import random
+import re
 import socket
 import tempfile
 import time
@@ -19,7 +21,7 @@ from typing import Any
 from service import Running, served, small_models
 from timing import stamp
 
-CLEAR = {200, 400, 404, 405, 408, 413, 415, 422}
+CLEAR = {100, 200, 400, 404, 405, 408, 413, 415, 421, 422, 431}
 JSON = {"Content-Type": "application/json"}
 LARGE = 10_000_000
 Request = tuple[str, str, bytes, dict[str, str]]
@@ -236,6 +238,60 @@ def slow(service: Running, n: int, found: Findings) -> None:
             found.note("slow senders", status, data.partition(b"\r\n\r\n")[2], None, "a slow sender")
 
 
+def raw(service: Running, n: int, found: Findings) -> None:
+    """Requests that are damaged as bytes: heads, framing, several on one connection."""
+    rng = random.Random(0)
+    body = json.dumps(KNOWN[0][1]).encode()
+    post = b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    whole = [
+        post + b"Content-Length: %d\r\n\r\n" % len(body) + body,
+        post + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(body) + body + b"\r\n0\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET http://localhost/model HTTP/1.0\r\n\r\n",
+    ]
+    strange = [
+        *(
+            b"\r",
+            b"\n",
+            b"\r\n",
+            b"\r\n ",
+            b"\0",
+            b"\x0b",
+            b" ",
+            b"\t",
+            b":",
+            b"\xff",
+            b"%",
+            b"/",
+            b"#",
+            b"9" * 30,
+        ),
+        *(b"Content-Length: 5\r\n", b"Transfer-Encoding: chunked\r\n", b"Expect: 100-continue\r\n"),
+        *(b"Connection: close\r\n", b"Upgrade: h2c\r\n", b"HTTP/2.0", b"X: " + b"a" * 20_000 + b"\r\n"),
+    ]
+    for _ in range(n):
+        data = bytearray(b"".join(rng.choices(whole, k=rng.randrange(1, 4))))
+        for _ in range(rng.randrange(1, 5)):
+            at = rng.randrange(len(data) + 1)
+            end = at + rng.randrange(3) if rng.random() < 0.8 else len(data)
+            data[at:end] = rng.choice(strange) if rng.random() < 0.8 else b""
+        told = b""
+        with socket.create_connection(("127.0.0.1", service.port), timeout=60) as connection:
+            # It may be closed before all is sent.
+            with contextlib.suppress(ConnectionError):
+                connection.sendall(data)
+                connection.shutdown(socket.SHUT_WR)
+            with contextlib.suppress(ConnectionError):
+                while piece := connection.recv(65536):
+                    told += piece
+        statuses = [int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3}) ", told)]
+        for status in statuses[:-1]:
+            found.note("raw bytes", status, b"", None, repr(bytes(data[:200])))
+        if statuses:
+            last = told.rpartition(b"\r\n\r\n")[2]
+            found.note("raw bytes", statuses[-1], last, None, repr(bytes(data[:200])))
+
+
 def by_schema(service: Running, n: int, found: Findings) -> None:
     """Requests that schemathesis makes from our OpenAPI, good ones and bad ones.
 
@@ -288,6 +344,7 @@ def main() -> None:
     parser.add_argument("--by-schema", type=int, default=20_000)
     parser.add_argument("--large", type=int, default=50)
     parser.add_argument("--slow", type=int, default=400)
+    parser.add_argument("--raw", type=int, default=5000)
     parser.add_argument("--json", type=Path, default=Path("benchmarks/results/fuzzing.json"))
     given = parser.parse_args()
     record: dict[str, Any] = {"stamp": stamp("make fuzz-serve")}
@@ -300,6 +357,7 @@ def main() -> None:
             by_schema(service, given.by_schema, found)
             large(service, given.large, found)
             slow(service, given.slow, found)
+            raw(service, given.raw, found)
             left, workers = given.requests - found.n, 8
             with ThreadPoolExecutor(workers) as pool:
                 for seed in range(workers):

@@ -90,7 +90,7 @@ def table_model():
     return MaxDiscClassifier(n_features="all").fit(frame, np.where(ill, "ill", "well"))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def environment():
     """Of a process that runs this copy of the package."""
     import maxdisc
@@ -149,14 +149,13 @@ class Process:
         return self.process.wait(60)
 
 
-@pytest.fixture
-def serving(environment, tmp_path):
-    """Start services; they are ended with the test."""
+def started(environment, folder):
+    """Start services; they are ended with the test or module."""
     running = []
 
     @contextmanager
     def start(*arguments, program=None, **more):
-        process = Process(["--port", "0", *arguments], {**environment, **more}, tmp_path, program)
+        process = Process(["--port", "0", *arguments], {**environment, **more}, folder, program)
         running.append(process)
         yield process.ready()
 
@@ -165,3 +164,13 @@ def serving(environment, tmp_path):
         if process.process.poll() is None:
             process.process.kill()
             process.process.wait()
+
+
+@pytest.fixture
+def serving(environment, tmp_path):
+    yield from started(environment, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def serving_all(environment, tmp_path_factory):
+    yield from started(environment, tmp_path_factory.mktemp("services"))

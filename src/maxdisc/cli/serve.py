@@ -79,6 +79,16 @@ def serve(
     max_connections: Annotated[
         int, typer.Option("--max-connections", min=1, help="Open at once.", rich_help_panel=LIMITS)
     ] = 512,
+    max_idle: Annotated[
+        float,
+        typer.Option(
+            "--max-idle",
+            metavar="SECONDS",
+            min=0.1,
+            help="For a connection to stay open without a request.",
+            rich_help_panel=LIMITS,
+        ),
+    ] = 15.0,
     workers: Annotated[
         int, typer.Option("--workers", min=1, max=64, help="Threads that compute.", rich_help_panel=LIMITS)
     ] = 2,
@@ -118,7 +128,7 @@ def serve(
 
     for path in paths.values():
         describe(path)  # what is no model file is told before anyone can ask
-    limits = Limits(max_bytes, max_batch, max_seconds, max_queue, workers, max_connections)
+    limits = Limits(max_bytes, max_batch, max_seconds, max_queue, workers, max_connections, max_idle)
     log = Log(requests=not quiet)
     service = Service(paths, limits, token, log, reload, alone and token is None and not no_token)
     run(service, host, port, drain)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -46,9 +48,22 @@ Shape = TypeVar("Shape", bound=_Body)
 def parsed(shape: type[Shape], body: bytes) -> Shape:
     """Parse a request body; refuse it with the place of the first error."""
     try:
-        return shape.model_validate_json(body)
+        asked = shape.model_validate_json(body)
     except ValidationError as error:
         raise RefusedError(422, _told(error.errors(include_url=False, include_input=False)[0])) from None
+    _KEYS.decode(body.decode())
+    return asked
+
+
+def _require_unique(pairs: list[tuple[str, Any]]) -> None:
+    """Refuse an object with a key that occurs twice."""
+    if len(dict(pairs)) < len(pairs):
+        (twice, _), *_ = Counter(key for key, _ in pairs).most_common(1)
+        raise RefusedError(422, f"the key {twice[:_SHOWN]!r} occurs twice in one object: give each key once.")
+
+
+# pydantic takes the last of two values. Only the keys are looked at: numbers are left as text.
+_KEYS = json.JSONDecoder(object_pairs_hook=_require_unique, parse_int=str, parse_float=str)
 
 
 def _told(error: Any) -> str:

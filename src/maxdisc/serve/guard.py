@@ -9,7 +9,7 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from maxdisc.serve.hosts import is_for_loopback
-from maxdisc.serve.refusals import RefusedError, answered
+from maxdisc.serve.refusals import RefusedError, answered, busy
 from maxdisc.serve.service import Service
 
 CSP = (
@@ -21,10 +21,15 @@ _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
 ]
-_OPEN = ("/", "/healthz", "/readyz")
+_STATES = ("/healthz", "/readyz")
+_OPEN = ("/", *_STATES)
 _SHOWN = 80
 #: Where a request keeps what its line in the log says beside the rest.
 FACTS = "maxdisc"
+#: In the state of a request: says whether the answer is the last one of its connection, ...
+LAST = "maxdisc.last"
+#: ... and whether it came when all places were taken, and may ask for the state of the service alone.
+SPARE = "maxdisc.spare"
 
 
 class Guard:
@@ -46,7 +51,12 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], *_HEADERS, *self._fresh(scope)]
+                message["headers"] = [
+                    *message["headers"],
+                    *_HEADERS,
+                    *self._fresh(scope),
+                    *self._closing(scope),
+                ]
             await send(message)
 
         try:
@@ -61,6 +71,10 @@ class Guard:
             self._note(scope, status, time.perf_counter() - began, facts)
 
     async def _admitted(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope.get("state", {}).get(SPARE) and scope["path"] not in _STATES:
+            refusal = busy("too many connections are open: ask again in a moment.")
+            await refusal.answer()(scope, receive, send)
+            return
         if self._service.own_names_only and not is_for_loopback(scope["headers"]):
             told = (
                 "this service is for this machine, and the request names another host: ask 127.0.0.1, or "
@@ -90,6 +104,14 @@ class Guard:
         # The page's files may be kept, if asked for again; answers may not.
         still = scope["path"] == "/" or scope["path"].startswith("/static/")
         return [(b"cache-control", b"no-cache" if still else b"no-store")]
+
+    @staticmethod
+    def _closing(scope: Scope) -> list[tuple[bytes, bytes]]:
+        # Whoever waits to be told to send a body may send it or not once it is refused: what comes next could
+        # be taken for a body, or for a request.
+        expects = any(name == b"expect" for name, _ in scope["headers"])
+        is_last = scope.get("state", {}).get(LAST)
+        return [(b"connection", b"close")] if expects or (is_last is not None and is_last()) else []
 
     def _note(self, scope: Scope, status: int, seconds: float, facts: dict[str, Any]) -> None:
         service, path = self._service, route_of(scope)

@@ -23,6 +23,8 @@ class Limits:
         Requests that are worked on side by side.
     connections : int
         Open at once.
+    idle : float
+        Seconds that a connection stays open without a request.
 
     Examples
     --------
@@ -37,3 +39,4 @@ class Limits:
     queue: int = 64
     workers: int = 2
     connections: int = 512
+    idle: float = 15.0

@@ -41,7 +41,8 @@ class ServerMessages(logging.Handler):
     """Handler that writes messages of the HTTP server to the same log."""
 
     def __init__(self, log: Log) -> None:
-        super().__init__(logging.WARNING)
+        # Warnings are about single requests.
+        super().__init__(logging.WARNING if log.requests else logging.ERROR)
         self.log = log
 
     def emit(self, record: logging.LogRecord) -> None:

@@ -20,6 +20,10 @@ class Metrics:
         "maxdisc_reloads_total": ("counter", "Model files that were replaced, by how it ended."),
         "maxdisc_refused_busy_total": ("counter", "Requests refused because too many waited."),
         "maxdisc_timeouts_total": ("counter", "Requests that took longer than they may."),
+        "maxdisc_connections_closed_total": (
+            "counter",
+            "Connections closed by the service: malformed or slow requests, no room, to make room.",
+        ),
         "maxdisc_model_info": ("gauge", "The models that are served."),
     }
 
