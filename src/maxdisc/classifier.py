@@ -36,6 +36,7 @@ from maxdisc.fitting.data import (
 )
 from maxdisc.fitting.documents import count_training, feature_names, find_documents, vectorize
 from maxdisc.fitting.fitted_model import WITHOUT_MOMENTS, Decision, FittedModel
+from maxdisc.fitting.invariances import with_exceptions
 from maxdisc.fitting.learning import Data, added, chosen_anew, learn
 from maxdisc.fitting.ranking_table import permuted, ranking_table, told_significance
 from maxdisc.fitting.sampling import drawn
@@ -544,7 +545,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         family = FAMILIES.get(self.family) if isinstance(self.family, str) else self.family
         support: Support | None = getattr(family, "support", None)
         tags.input_tags.positive_only = support is not None and support.low >= 0
-        return tags
+        is_solved = self.evidence in ("auto", "refined")
+        return with_exceptions(tags, "hashes", *(["solver"] if is_solved else []))
 
     # ------------------------------------------------------------------ selected features
 
