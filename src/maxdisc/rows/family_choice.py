@@ -19,7 +19,10 @@ from maxdisc.moments.counting import class_moments
 from maxdisc.numerics.matrices import Booleans, Floats, Integers, blocks
 from maxdisc.rows.frames import BOOLEAN, EMPTY, NUMBER, Cells, Levels
 from maxdisc.rows.row_sources import class_starts
+from maxdisc.rows.sampling import count_rows
 
+#: Fewer rows, as their weights tell, cannot choose: numbers are Gaussian, as in arrays.
+FEWEST_ROWS = 30
 #: Columns are tried on so many rows at most, ...
 MOST_ROWS = 2000
 #: ... dealt into so many folds.
@@ -95,6 +98,8 @@ def chosen_families(
 
     ``Categorical`` may be among them, for integers that are codes.
     """
+    if count_rows(weights) < FEWEST_ROWS:
+        return [(FAMILIES["gaussian"], columns)] if len(columns) else []
     allowed = (Values.of(numbers[:, columns], weights) if values is None else values).allowed()
     names = list(allowed)
     rows = _sample(codes, MOST_ROWS)
