@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -36,6 +37,7 @@ from maxdisc.fitting.data import (
 )
 from maxdisc.fitting.documents import count_training, feature_names, find_documents, vectorize
 from maxdisc.fitting.fitted_model import WITHOUT_MOMENTS, Decision, FittedModel
+from maxdisc.fitting.invariances import with_exceptions
 from maxdisc.fitting.learning import Data, added, chosen_anew, learn
 from maxdisc.fitting.ranking_table import permuted, ranking_table, told_significance
 from maxdisc.fitting.sampling import drawn
@@ -55,8 +57,16 @@ from maxdisc.significance.table import Significance
 
 def _has_sums_that_add(estimator: MaxDiscClassifier) -> bool:
     """Whether it can go on with batches; if not, say why, as scikit-learn wants it said."""
+    redundancy = estimator.redundancy
     if isinstance(estimator.structure, Joint) or estimator.structure == "joint":
         raise AttributeError(no_pairs("partial_fit", "a joint density", "structure='independent'"))
+    if isinstance(redundancy, numbers.Real) and not isinstance(redundancy, bool) and redundancy > 0:
+        raise AttributeError(no_pairs("partial_fit", f"redundancy={redundancy!r}", "redundancy=0.0"))
+    if isinstance(estimator.class_weight, str) and estimator.class_weight == "balanced":
+        raise AttributeError(
+            "partial_fit sees one batch at a time, and class_weight='balanced' needs the sizes of all "
+            "classes: give a dict, or sample_weight."
+        )
     return True
 
 
@@ -389,8 +399,6 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         """
         with self._all_or_nothing():
             settings, before = self._asked(), getattr(self, "_learnt", None)
-            settings.require_single_features("partial_fit")
-            settings.require_batch_weights()
             X = vectorize(self, X, y, reset=before is None)
             if before is None:
                 columns = settings.reads_columns(X)
@@ -532,19 +540,23 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # Sparse rows have one family, of numbers.
-        tags.input_tags.sparse = not (
+        are_told_apart = (
             isinstance(self.family, Mapping)
             or is_categorical(self.family)
             or self.categorical_features is not None
             or self.missing == "informative"
         )
+        # Sparse rows have one family, of numbers.
+        tags.input_tags.sparse, tags.input_tags.string = not are_told_apart, are_told_apart
+        # So many features as were asked for may be too few.
+        tags.classifier_tags.poor_score = not isinstance(self.n_features, str)
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         family = FAMILIES.get(self.family) if isinstance(self.family, str) else self.family
         support: Support | None = getattr(family, "support", None)
         tags.input_tags.positive_only = support is not None and support.low >= 0
-        return tags
+        is_solved = self.evidence in ("auto", "refined")
+        return with_exceptions(tags, "hashes", *(["solver"] if is_solved else []))
 
     # ------------------------------------------------------------------ selected features
 

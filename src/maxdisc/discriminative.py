@@ -29,6 +29,7 @@ from maxdisc.conditional.coordinate_ascent import (
 )
 from maxdisc.conditional.model import SOLVERS, Examples, Fit, Prior, SharedFeatures, fit, log_posterior
 from maxdisc.decisions.explanation import Explanation
+from maxdisc.fitting.invariances import with_exceptions
 from maxdisc.numerics.matrices import (
     Booleans,
     Floats,
@@ -387,7 +388,7 @@ class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        return tags
+        return with_exceptions(tags, "solver", "penalty")
 
     # ------------------------------------------------------------------ prediction
 

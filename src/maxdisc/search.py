@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxdisc.classifier import MaxDiscClassifier
 from maxdisc.fitting.documents import find_documents
+from maxdisc.fitting.invariances import with_exceptions
 from maxdisc.numerics.matrices import Floats, Matrix, canonical, is_sparse
 from maxdisc.rows.frames import WORD, cells_of, is_frame
 from maxdisc.rows.validation import require_labels
@@ -270,7 +271,7 @@ class MaxDiscSearchCV(TransformerMixin, ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
-        return tags
+        return with_exceptions(tags, "hashes", "solver")
 
 
 def _usual(X: Any, text: bool) -> tuple[dict[str, Any], ...]:

@@ -1,4 +1,4 @@
-"""Laws of families, divergences, moments and rows, as functions.
+"""Laws of families, divergences, moments, rows and classifiers, as functions.
 
 A new member is tested by one line, for us and for users::
 
@@ -11,13 +11,17 @@ whatever the size of the data, ``batches_of`` makes batches small.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import _safe_indexing, get_tags
 
 from maxdisc.decisions.linear import LinearDecision, ranked_decision
 from maxdisc.densities.class_densities import ClassDensities, estimate
@@ -29,14 +33,17 @@ from maxdisc.moments.class_moments import ClassMoments
 from maxdisc.moments.counting import class_moments
 from maxdisc.moments.products import ClassProducts
 from maxdisc.moments.smoothing import Smoothing
-from maxdisc.numerics.matrices import Floats, Matrix, is_sparse
+from maxdisc.numerics.matrices import Floats, Integers, Matrix, is_sparse
+from maxdisc.numerics.result_frame import Frame
 from maxdisc.numerics.switches import batches_of as batches_of
 from maxdisc.numerics.switches import taking as taking
 from maxdisc.rows.row_sources import ArrayRows, FixedFolds, HashFolds, Rows
+from maxdisc.search import FOR_TABLES
 
 __all__ = [
     "check_divergence",
     "check_family",
+    "check_invariances",
     "check_moments",
     "check_rows",
 ]
@@ -417,3 +424,194 @@ def check_rows(
             for s, size in enumerate(sizes):
                 scores = decision_of(fold).first(int(size)).scores(X[held])
                 assert counted.correct[s] == (scores.argmax(axis=1) == codes[held]).sum(), "wrong count"
+
+
+#: Largest differences of probabilities that :func:`check_invariances` takes for rounding: without conditional
+#: models, whose sums are made in another order, and with them, which are solved to few digits.
+ROUNDING = 1e-8
+SOLVED = 1e-2
+#: By what units may change, and how, for densities whose smoothing is each column's own.
+_UNITS = {"gaussian": "each", "gamma": "each", "hurdle": "each", "exponential": "all"}
+
+
+def check_invariances(
+    estimator: BaseEstimator, X: Any, y: npt.ArrayLike, tolerance: float | None = None, seed: int = 0
+) -> None:
+    """Raise ``AssertionError`` unless probabilities are unmoved by what rows do not tell.
+
+    They are those of all rows, by fits to the same rows in another guise:
+
+    - labels under other names, and under names that sort the other way round;
+    - columns in another order;
+    - rows in another order, if folds are dealt by ``cv="hash"``;
+    - rows of weight 0, 1 or 2 against rows that are there so many times, if folds are dealt by ``cv="hash"``;
+    - an array against a frame of the same numbers, of one family (Gaussian for ``family="auto"``);
+    - other units, if X is an array: a factor for each column of Gaussian, gamma and hurdle densities, also an
+      offset if Gaussian ones are independent (joint ones may be of logarithms), and one factor for all
+      columns of exponential densities, which share their smoothing.
+
+    Ties go by the order of columns and classes: of columns whose scores agree in 36 bits the first are
+    selected, of equally probable classes the first is predicted. So columns that are tied stay in their
+    order, and labels are compared where the two most probable differ by more than the tolerance.
+
+    The exceptions that an estimator makes are in its tags: ``get_tags(estimator).invariance_exceptions``,
+    each in one sentence. Where ``cv="hash"`` is given, columns and units are changed under ``cv=5``; of
+    ``Joint(search="greedy")`` they are not.
+
+    Parameters
+    ----------
+    estimator : MaxDiscClassifier, MaxDiscSearchCV, DiscriminativeMaxEnt or a subclass
+        Names columns, if any, by name.
+    X : ndarray, sparse matrix or frame of shape (N, D)
+        Rows, fewer than are sampled: 2,000 of them suffice for any law.
+    y : array_like of shape (N,)
+        The label of each row.
+    tolerance : float, optional
+        The largest difference of a probability; by default 1e-8, or 0.01 where conditional models are solved.
+    seed : int
+        Of the random orders, weights and units.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from maxdisc import MaxDiscClassifier
+    >>> from maxdisc.testing import check_invariances
+    >>> check_invariances(MaxDiscClassifier(structure="independent"), *load_wine(return_X_y=True))
+    """
+    exceptions = get_tags(estimator).invariance_exceptions
+    if tolerance is None:
+        tolerance = SOLVED if "solver" in exceptions else ROUNDING
+    y, rng = np.asarray(y), np.random.default_rng(seed)
+    given = estimator.get_params(deep=False)
+    by_order = by_hash = clone(estimator)
+    if "cv" in given:
+        by_hash = clone(estimator).set_params(cv="hash")
+        is_hashed = isinstance(given["cv"], str) and given["cv"] == "hash"
+        by_order = clone(estimator).set_params(cv=5) if is_hashed else by_order
+    has_halves = getattr(given.get("structure"), "search", None) == "greedy"
+    base = _Answers.of(by_order, X, y)
+
+    def compare(expected: _Answers, found: _Answers, law: str) -> None:
+        expected.require_same(found, tolerance, law)
+
+    for law, step in (("labels have other names", 1), ("labels sort the other way", -1)):
+        compare(base, _renamed(by_order, X, y, step), law)
+    if not has_halves:
+        columns = _safe_indexing(X, _column_order(base.scores, X.shape[1], rng), axis=1)
+        compare(base, _Answers.of(by_order, columns, y), "columns have another order")
+    rows, times = rng.permutation(len(y)), _times(y, rng)
+    hashed, turned = _Answers.of(by_hash, X, y), _Answers.of(by_hash, *_rows(X, y, rows), test=X)
+    compare(hashed, turned, "rows have another order")
+    weighed = _Answers.of(by_hash, X, y, times.astype(np.float64))
+    repeated = _Answers.of(by_hash, *_rows(X, y, np.repeat(np.arange(len(y)), times)), test=X)
+    compare(weighed, repeated, "rows of weight 2 are there twice")
+    if isinstance(X, np.ndarray) and find_spec("pandas") is not None:
+        one = _with_one_family(by_order)
+        frame = Frame({f"x{j}": X[:, j] for j in range(X.shape[1])}).to_pandas()
+        compare(_Answers.of(one, X, y), _Answers.of(one, frame, y), "an array is a frame")
+    if "penalty" not in exceptions and not has_halves:
+        for law, changed in _in_other_units(estimator, X, rng):
+            compare(base, _Answers.of(by_order, changed, y), law)
+
+
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """What a fitted classifier says of rows, by the classes in the order of their old names."""
+
+    probabilities: Floats  # (N, C)
+    predicted: Integers  # (N,)
+    scores: Floats | None  # (D,)
+
+    @classmethod
+    def of(
+        cls,
+        estimator: BaseEstimator,
+        X: Any,
+        y: npt.NDArray[Any],
+        weights: Floats | None = None,
+        test: Any = None,
+        names: npt.NDArray[Any] | None = None,
+    ) -> _Answers:
+        """Fit, and ask of the rows or of others; ``names`` are the labels in the order of their old names."""
+        model = clone(estimator).fit(X, y, **({} if weights is None else {"sample_weight": weights}))
+        test = X if test is None else test
+        places = np.searchsorted(model.classes_, np.unique(y) if names is None else names)
+        at = np.argsort(places)[np.searchsorted(model.classes_, model.predict(test))]
+        scores = getattr(getattr(model, "best_classifier_", model), "scores_", None)
+        return cls(model.predict_proba(test)[:, places], at, scores)
+
+    def require_same(self, found: _Answers, tolerance: float, law: str) -> None:
+        """Raise ``AssertionError`` for a probability that differs, or a label that is not tied."""
+        gap = float(np.abs(self.probabilities - found.probabilities).max())
+        assert gap <= tolerance, f"{law}, and a probability differs by {gap:.2g}"
+        first, second = np.sort(self.probabilities, axis=1)[:, :-3:-1].T
+        clear = first - second > 2 * tolerance
+        assert (self.predicted == found.predicted)[clear].all(), f"{law}, and another class is predicted"
+
+
+def _renamed(estimator: BaseEstimator, X: Any, y: npt.NDArray[Any], step: int) -> _Answers:
+    """What is said under other labels, which sort as before or (step -1) the other way round."""
+    old, codes = np.unique(y, return_inverse=True)
+    names = np.array([f"class {place:06d}" for place in range(len(old))])[::step]
+    given, changed = estimator.get_params(deep=False), clone(estimator)
+    if given.get("prior") is not None:
+        changed.set_params(prior=np.asarray(given["prior"])[::step])
+    if isinstance(given.get("class_weight"), Mapping):
+        new = dict(zip(old.tolist(), names.tolist(), strict=True))
+        changed.set_params(class_weight={new[one]: weight for one, weight in given["class_weight"].items()})
+    return _Answers.of(changed, X, names[codes], names=names)
+
+
+def _rows(X: Any, y: npt.NDArray[Any], rows: Integers) -> tuple[Any, npt.NDArray[Any]]:
+    return _safe_indexing(X, rows), y[rows]
+
+
+def _times(y: npt.NDArray[Any], rng: np.random.Generator) -> Integers:
+    """How often rows are there: 0, 1 or 2 times, but each class at least four times."""
+    times = rng.integers(0, 3, size=len(y))
+    for label in np.unique(y):
+        times[np.flatnonzero(y == label)[:2]] = 2
+    return times
+
+
+def _column_order(scores: Floats | None, n_columns: int, rng: np.random.Generator) -> Integers:
+    """Return a random order of columns in which those of equal score stay in theirs."""
+    order = rng.permutation(n_columns)
+    if scores is None:
+        return order
+    mantissa, exponent = np.frexp(scores)
+    _, tied = np.unique(np.ldexp(np.rint(mantissa * 2.0**36), exponent - 36), return_inverse=True)
+    for group in np.unique(tied):
+        places = np.flatnonzero(tied[order] == group)
+        order[places] = np.sort(order[places])
+    return order
+
+
+def _with_one_family(estimator: BaseEstimator) -> BaseEstimator:
+    """Return a copy that takes the columns of a frame as it takes an array."""
+    given = estimator.get_params(deep=False)
+    if isinstance(given.get("family"), str) and given["family"] == "auto":
+        return clone(estimator).set_params(family="gaussian")
+    if "candidates" in given:
+        listed = FOR_TABLES if isinstance(given["candidates"], str) else given["candidates"]
+        return clone(estimator).set_params(candidates=[{"family": "gaussian", **one} for one in listed])
+    return clone(estimator)
+
+
+def _in_other_units(
+    estimator: BaseEstimator, X: Any, rng: np.random.Generator
+) -> Iterator[tuple[str, npt.NDArray[Any]]]:
+    """Yield rows in the units that their family may have, and what was changed."""
+    given = estimator.get_params(deep=False)
+    family = given.get("family", "auto")
+    is_told_apart = given.get("categorical_features") is not None or given.get("missing") == "informative"
+    if not isinstance(X, np.ndarray) or is_told_apart or isinstance(family, Mapping):
+        return
+    name = family if isinstance(family, str) else family.name
+    of = _UNITS.get("gaussian" if name == "auto" else name)
+    if of is None or any("scale" in one for one in given.get("candidates", ()) if isinstance(one, Mapping)):
+        return
+    factors = 10.0 ** rng.uniform(-2, 2, size=X.shape[1] if of == "each" else 1)
+    yield "units are others", X * factors
+    if given.get("structure") == "independent" and name in ("auto", "gaussian"):
+        yield "units begin elsewhere", (X + 3 * np.nanstd(X, axis=0)) * factors

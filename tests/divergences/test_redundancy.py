@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -316,14 +318,14 @@ def test_sparse_batches_weights_and_missing_cells():
 
 def test_a_stream_is_refused_in_one_line():
     X, codes = repeated()
-    for call in (
-        lambda m: m.partial_fit(X, codes),
-        lambda m: m.fit(X, codes).partial_fit(X, codes),
-        lambda m: m.fit(X, codes).choose_n_features(X, codes),
-    ):
-        model = MaxDiscClassifier(redundancy=0.7)
-        with pytest.raises(ValueError, match=r"redundancy=0\.7 needs those of pairs: use fit"):
-            call(model)
+    why = r"redundancy=0\.7 needs those of pairs: use fit"
+    for model in (MaxDiscClassifier(redundancy=0.7), MaxDiscClassifier(redundancy=0.7).fit(X, codes)):
+        assert not hasattr(model, "partial_fit")
+        with pytest.raises(AttributeError, match="no attribute 'partial_fit'") as refused:
+            model.partial_fit(X, codes)
+        assert re.search(why, str(refused.value.__cause__))
+    with pytest.raises(ValueError, match=why):
+        model.choose_n_features(X, codes)
     # A model goes on as a stream once redundancy is given up.
     model = MaxDiscClassifier(redundancy=0.7).fit(X, codes).set_params(redundancy=0.0)
     assert model.partial_fit(X, codes).ranking_.shape == (10,)

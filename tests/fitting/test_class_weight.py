@@ -111,5 +111,7 @@ def test_sources_of_rows_and_batches_do_not_tell_the_sizes_of_classes():
     codes = np.searchsorted(NAMES, y)
     with pytest.raises(ValueError, match="fit_rows takes rows as they weigh"):
         MaxDiscClassifier(class_weight="balanced").fit_rows(ArrayRows(X, codes, 3), NAMES)
-    with pytest.raises(ValueError, match="partial_fit sees one batch at a time"):
+    assert not hasattr(MaxDiscClassifier(class_weight="balanced"), "partial_fit")
+    with pytest.raises(AttributeError, match="no attribute 'partial_fit'") as refused:
         MaxDiscClassifier(class_weight="balanced").partial_fit(X, y)
+    assert str(refused.value.__cause__).startswith("partial_fit sees one batch at a time")

@@ -12,7 +12,14 @@ from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.utils import check_random_state
 
 from maxdisc.numerics.matrices import Integers, Matrix
-from maxdisc.rows.row_sources import ALWAYS_TRAINING, LEFT_OUT, FixedFolds, Folds, HashFolds
+from maxdisc.rows.row_sources import (
+    ALWAYS_TRAINING,
+    LEFT_OUT,
+    FixedFolds,
+    Folds,
+    HashFolds,
+    class_starts,
+)
 
 #: The paper ranks on four fifths and counts on the last.
 HOLDOUT_PARTS = 5
@@ -43,6 +50,7 @@ def fold_plans(
         if groups is None:
             return [FixedFolds(dealt(labels[kept], count, random_state), count)]
         cv = StratifiedGroupKFold(count, shuffle=random_state is not None, random_state=random_state)
+        return _of_splits(cv.split(X, class_starts(labels), groups), kept, len(labels))
     if hasattr(cv, "split") and not isinstance(cv, str):
         return _of_splits(cv.split(X, labels, groups), kept, len(labels))
     if isinstance(cv, Iterable) and not isinstance(cv, str):
@@ -81,11 +89,15 @@ def plans_beside(
 
 
 def dealt(labels: npt.NDArray[np.generic], count: int, random_state: Any = None) -> Integers:
-    """Rows of each class dealt out in turn, so that folds are alike in size and in classes; shape (N,)."""
+    """Rows of each class dealt out in turn, so that folds are alike in size and in classes; shape (N,).
+
+    A class begins in the fold after that of the last row of the class before it. So classes come in the order
+    of their first rows: labels may be renamed.
+    """
     order = np.arange(len(labels))
     if random_state is not None:
         order = check_random_state(random_state).permutation(len(labels))
-    order = order[np.argsort(labels[order], kind="stable")]
+    order = order[np.argsort(class_starts(labels)[order], kind="stable")]
     fold = np.empty(len(labels), dtype=np.intp)
     fold[order] = np.arange(len(labels)) % count
     return fold

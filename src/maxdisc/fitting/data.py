@@ -27,7 +27,7 @@ from maxdisc.fitting.settings import Settings
 from maxdisc.moments.class_moments import ratio
 from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, canonical, column_name, require_indices
 from maxdisc.numerics.user_warnings import notice
-from maxdisc.rows.frames import Cells, cells_of, require_distinct_names
+from maxdisc.rows.frames import Cells, cells_of, is_frame, require_distinct_names, require_table
 from maxdisc.rows.row_sources import ArrayRows, Folds
 from maxdisc.rows.sampling import count_rows
 from maxdisc.rows.schema import Schema, first_unobserved
@@ -149,11 +149,12 @@ def _checked_weights(X: Any, labels: npt.NDArray[np.generic], sample_weight: Any
 def cells(estimator: BaseEstimator, X: Any, reset: bool, wanted: Integers | None = None) -> Cells:
     """A frame or an array, taken apart as far as columns are wanted, its width and names checked."""
     require_distinct_names(X)
+    X = X if is_frame(X) else require_table(X)
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     found = cells_of(X, names_of(estimator), wanted)
     if 0 in found.shape:
         what = "sample(s)" if found.shape[0] == 0 else "feature(s)"
-        raise ValueError(f"Found array with 0 {what} (shape={found.shape}): a minimum of 1 is required.")
+        raise ValueError(f"Found array with 0 {what} (shape={found.shape}) while a minimum of 1 is required.")
     return found
 
 

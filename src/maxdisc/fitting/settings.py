@@ -210,14 +210,6 @@ class Settings:
         if columns and self.redundancy:
             raise ValueError("redundancy is of numbers of one family: use redundancy=0.0 for mixed columns.")
 
-    def require_batch_weights(self) -> None:
-        """Raise ``ValueError`` for weights of classes that one batch alone does not tell."""
-        if isinstance(self.class_weight, str):
-            raise ValueError(
-                "partial_fit sees one batch at a time, and class_weight='balanced' needs the sizes of all "
-                "classes: give a dict, or sample_weight."
-            )
-
     def require_single_features(self, method: str) -> None:
         """Raise ``ValueError`` where sums for each feature alone, which batches add to, are not enough."""
         if self.joint is not None:

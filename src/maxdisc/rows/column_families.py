@@ -13,6 +13,7 @@ from maxdisc.families import Bernoulli, Categorical, Family, find_family
 from maxdisc.numerics.matrices import Booleans, Floats, Integers, column_name, is_sparse
 from maxdisc.rows.family_choice import chosen_families, families_of_types
 from maxdisc.rows.frames import BOOLEAN, NUMBER, WORD, Cells, Kinds, is_frame
+from maxdisc.rows.row_sources import row_hashes
 from maxdisc.rows.schema import Schema, require_finite, require_some_cells
 from maxdisc.rows.table_totals import TableTotals
 
@@ -102,8 +103,10 @@ def schema_of_totals(
     found.append((Bernoulli(), left[kinds[left] == BOOLEAN]))
     numbers_ = left[kinds[left] == NUMBER]
     codes = np.searchsorted(classes, np.asarray(totals.labels))
-    rows = (codes, len(classes), totals.weights)
-    found += chosen_families(totals.numbers, numbers_, *rows, totals.values(numbers_))
+    # Their hashes know labels by name: in this order folds do not.
+    order = np.argsort(row_hashes(totals.numbers), kind="stable")
+    rows = (codes[order], len(classes), totals.weights[order])
+    found += chosen_families(totals.numbers[order], numbers_, *rows, totals.values(numbers_))
     families, categories = _merged(found)
     lacking = np.flatnonzero(totals.lacking) if informative else np.empty(0, dtype=np.intp)
     return Schema(kinds, families, categories, totals.levels_of(categories), lacking, numbers_)

@@ -18,7 +18,11 @@ from maxdisc.moments.class_moments import ClassMoments, added
 from maxdisc.moments.counting import class_moments
 from maxdisc.numerics.matrices import Booleans, Floats, Integers, blocks
 from maxdisc.rows.frames import BOOLEAN, EMPTY, NUMBER, Cells, Levels
+from maxdisc.rows.row_sources import class_starts
+from maxdisc.rows.sampling import count_rows
 
+#: Fewer rows, as their weights tell, cannot choose: numbers are Gaussian, as in arrays.
+FEWEST_ROWS = 30
 #: Columns are tried on so many rows at most, ...
 MOST_ROWS = 2000
 #: ... dealt into so many folds.
@@ -33,7 +37,11 @@ ROWS_PER_CODE = 10
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """What decides which families a column can have, over all columns at once; all of shape (D,)."""
+    """What decides which families a column can have, over all columns at once; all of shape (D,).
+
+    ``zeros`` and ``count`` are numbers of cells: those of a row of weight 2 are there twice, those of a row
+    that weighs less than 1 once.
+    """
 
     low: Floats
     high: Floats
@@ -42,16 +50,14 @@ class Values:
     count: Floats
 
     @classmethod
-    def of(cls, numbers: Floats) -> Values:
-        """Build from numbers (N, D), where NaN is a missing cell."""
-        there = ~np.isnan(numbers)
-        count = there.sum(axis=0)
+    def of(cls, numbers: Floats, weights: Floats) -> Values:
+        """Build from numbers (N, D), where NaN is a missing cell, and the weights of rows (N,)."""
+        there, times = ~np.isnan(numbers), np.maximum(weights, 1.0)
         low = np.where(there, numbers, np.inf).min(axis=0, initial=np.inf)
         high = np.where(there, numbers, -np.inf).max(axis=0, initial=-np.inf)
         with np.errstate(invalid="ignore"):
             whole = (~there | (numbers == np.rint(numbers))).all(axis=0)
-        zeros = (numbers == 0).sum(axis=0) / np.maximum(count, 1)
-        return cls(low, high, whole, zeros, count.astype(np.float64))
+        return cls(low, high, whole, times @ (numbers == 0), times @ there)
 
     def allowed(self) -> dict[str, Booleans]:
         """For each family that may be taken, the columns that allow it; from the most particular on."""
@@ -67,7 +73,7 @@ class Values:
             "beta": positive & (self.high < 1),
             "gamma": positive,
             "exponential": positive,
-            "hurdle": found & ~self.whole & (self.low >= 0) & (self.zeros >= MANY_ZEROS),
+            "hurdle": found & ~self.whole & (self.low >= 0) & (self.zeros >= MANY_ZEROS * self.count),
             "gaussian": np.ones(len(self.low), dtype=np.bool_),
             "categorical": found & few,
         }
@@ -92,14 +98,15 @@ def chosen_families(
 
     ``Categorical`` may be among them, for integers that are codes.
     """
-    allowed = (Values.of(numbers[:, columns]) if values is None else values).allowed()
+    if count_rows(weights) < FEWEST_ROWS:
+        return [(FAMILIES["gaussian"], columns)] if len(columns) else []
+    allowed = (Values.of(numbers[:, columns], weights) if values is None else values).allowed()
     names = list(allowed)
     rows = _sample(codes, MOST_ROWS)
     tried, codes, weights = numbers[np.ix_(rows, columns)], codes[rows], weights[rows]
     # Each class is dealt out in turn.
     folds = np.empty(len(codes), dtype=np.intp)
-    order = np.argsort(codes, kind="stable")
-    folds[order] = np.arange(len(codes)) % N_FOLDS
+    folds[_by_class(codes)] = np.arange(len(codes)) % N_FOLDS
     gains = np.full((len(names), len(columns)), -np.inf)
     for place, name in enumerate(names):
         for some in blocks(len(columns), max(1, len(rows) * n_classes)):
@@ -113,9 +120,14 @@ def chosen_families(
     return [(Categorical() if name == "categorical" else FAMILIES[name], at) for name, at in taken if len(at)]
 
 
+def _by_class(codes: Integers) -> Integers:
+    """Rows class by class, however labels sort."""
+    return np.argsort(class_starts(codes), kind="stable")
+
+
 def _sample(codes: Integers, most: int) -> Integers:
     """At most so many rows, evenly from every class."""
-    order = np.argsort(codes, kind="stable")
+    order = _by_class(codes)
     if len(order) > most:
         order = order[np.linspace(0, len(order) - 1, most).astype(np.intp)]
     return np.sort(order)

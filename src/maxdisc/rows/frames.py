@@ -156,9 +156,7 @@ def cells_of(X: Any, names: npt.ArrayLike | None = None, wanted: Integers | None
     names = column_names(X) if names is None else names
     if library in _READERS:
         return _READERS[library](X, names, wanted)
-    array = np.asarray(X)
-    if array.ndim != 2:
-        raise ValueError(f"X must be a table with rows and columns, got {array.ndim} dimensions.")
+    array = require_table(X)
     if array.dtype.kind in "fiub":
         kinds = np.full(array.shape[1], BOOLEAN if array.dtype.kind == "b" else NUMBER, dtype=np.int8)
         return _put_together(kinds, array.astype(np.float64), np.arange(array.shape[1]), None, None, names)
@@ -170,6 +168,19 @@ def cells_of(X: Any, names: npt.ArrayLike | None = None, wanted: Integers | None
         np.arange(array.shape[1]),
         names,
     )
+
+
+def require_table(X: Any) -> npt.NDArray[Any]:
+    """Return an array with rows and columns; raise ``ValueError`` for anything else, frames aside."""
+    array = np.asarray(X)
+    if array.ndim != 2:
+        raise ValueError(
+            f"X must be a table with rows and columns, got {array.ndim} dimensions. Reshape your data: "
+            "X.reshape(1, -1) is one row, X.reshape(-1, 1) one column."
+        )
+    if array.dtype.kind == "c":
+        raise ValueError("Complex data not supported: give real and imaginary parts as columns.")
+    return array
 
 
 def _library(X: Any) -> str:

@@ -100,6 +100,16 @@ class RenumberedFolds:
         return np.where(fold < 0, fold, self.numbers[np.maximum(fold, 0)])
 
 
+def class_starts(labels: npt.NDArray[np.generic]) -> Integers:
+    """Return the first row of each row's class, shape (N,).
+
+    These are codes that depend neither on the names of labels nor on how these sort, and so must all that is
+    dealt out class by class.
+    """
+    _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
+    return first[codes]
+
+
 def row_hashes(X: Matrix, rows: Integers | None = None) -> npt.NDArray[np.uint64]:
     """Return a 64-bit hash of the non-zero cells of each row, or of some rows, shape (N,).
 

@@ -54,10 +54,10 @@ class TableTotals:
         """Build from some rows; raise ``ValueError``, naming the column, for numbers that are infinite."""
         called = [str(n) for n in (range(len(cells.kinds)) if names is None else np.asarray(names).tolist())]
         require_finite(cells, names)
-        facts = Values.of(cells.numbers)
+        weights = np.ones(len(cells.numbers)) if weights is None else weights
+        facts = Values.of(cells.numbers, weights)
         at = _with_levels(cells.kinds, facts.whole, facts.low, facts.high)
         levels = Levels.of(cells.worded(at), at)
-        weights = np.ones(len(cells.numbers)) if weights is None else weights
         hashes = _hashes(cells, np.asarray(labels).astype(str))
         kept, heavy = sampled(hashes, weights, MOST_ROWS)
         return cls(
@@ -66,7 +66,7 @@ class TableTotals:
             facts.low,
             facts.high,
             facts.whole,
-            np.rint(facts.zeros * facts.count),
+            facts.zeros,
             facts.count,
             np.asarray(cells.missing().any(axis=0)),
             levels.columns,
@@ -133,9 +133,8 @@ class TableTotals:
 
     def values(self, columns: Integers) -> Values:
         """Return what decides which families some columns can have."""
-        zeros, count = self.zeros[columns], self.count[columns]
-        given = (self.low[columns], self.high[columns], self.whole[columns])
-        return Values(*given, zeros / np.maximum(count, 1), count)
+        given = (self.low, self.high, self.whole, self.zeros, self.count)
+        return Values(*(fact[columns] for fact in given))
 
 
 def _with_levels(kinds: Kinds, whole: Booleans, low: Floats, high: Floats) -> Integers:

@@ -18,6 +18,7 @@ from maxdisc.decisions.sweep import Sweep, counted, trusted_losses
 from maxdisc.divergences.class_divergences import FeatureRanking
 from maxdisc.numerics.matrices import Floats, Integers, Matrix, blocks
 from maxdisc.rows.row_sources import ArrayRows, BatchRows, Folds, Rows
+from maxdisc.rows.sampling import content_hashes
 from maxdisc.selection.fold_models import Rule, SelectionPath
 from maxdisc.selection.held_out import DensityTrial, HeldOut, enough_rows
 from maxdisc.selection.joint_fold_models import TRIED, FoldSamples, JointModels
@@ -532,8 +533,10 @@ def _conditional(
     """For each ridge the conditional model of z (n, K): weights (C, K), and biases beyond the log prior (C,).
 
     Features are ``z / sqrt(K)``. Where there are more of them than rows, the weights lie in the span of the
-    rows, and are looked for there.
+    rows, and are looked for there. Equal rows are one row, so that the way to the optimum does not depend on
+    whether a row has weight 2 or is there twice.
     """
+    z, codes, weights = _merged(z, codes, weights)
     n, size = z.shape
     mass = np.bincount(codes, weights, n_classes)
     present = np.flatnonzero(mass > 0)
@@ -554,3 +557,13 @@ def _conditional(
             out[present] = (found @ back if n <= size else found) / np.sqrt(size)
             bias[present] = start[-1] - start[-1].mean()
         yield out, bias
+
+
+def _merged(z: Floats, codes: Integers, weights: Floats) -> tuple[Floats, Integers, Floats]:
+    """Return equal rows of a class as one row, in the order of the first of each."""
+    _, first, which = np.unique(content_hashes(z, codes), return_index=True, return_inverse=True)
+    if len(first) == len(z):
+        return z, codes, weights
+    order = np.argsort(first)
+    kept = first[order]
+    return z[kept], codes[kept], np.bincount(which, weights)[order]
