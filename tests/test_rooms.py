@@ -20,6 +20,7 @@ ROOMS = (
 )
 #: What a room may import beside the standard library, numpy and scipy.
 PACKAGES = {
+    "numerics": {"threadpoolctl"},
     **{room: {"sklearn"} for room in ROOMS[ROOMS.index("words") :]},
     "model_file": {"safetensors", "sklearn"},
     "files": {"anndata", "h5py", "pyarrow", "sklearn"},

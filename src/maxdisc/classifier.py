@@ -44,9 +44,10 @@ from maxdisc.fitting.sampling import drawn
 from maxdisc.fitting.settings import Settings, no_pairs
 from maxdisc.fitting.structure import learn_structure
 from maxdisc.moments.smoothing import Smoothing
+from maxdisc.numerics.blas_threads import limited_blas
 from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, log_sum_exp, require_indices
 from maxdisc.numerics.result_frame import Frame
-from maxdisc.numerics.threads import limited_threads
+from maxdisc.numerics.threads import asked_threads, limited_threads
 from maxdisc.rows.column_families import is_categorical
 from maxdisc.rows.frames import Cells
 from maxdisc.rows.row_sources import Rows
@@ -142,8 +143,10 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     random_state : int, RandomState or None, default=None
         If given, rows are shuffled before an int or "holdout" ``cv`` deals them out; also seeds ``sample``.
     n_jobs : int or None, default=None
-        How many threads ``fit`` may use: None for as many as ``MAXDISC_NUM_THREADS`` or ``OMP_NUM_THREADS``
-        say, else one for each usable core, as does -1. Results never depend on it.
+        How many threads ``fit`` may use, those of BLAS included: None for as many as ``MAXDISC_NUM_THREADS``
+        or ``OMP_NUM_THREADS`` say, else one for each usable core, as does -1. While BLAS has one thread
+        (``OPENBLAS_NUM_THREADS=1``), results are equal to the last bit for any ``n_jobs``, else to 1e-10:
+        BLAS adds in another order with more threads.
     verbose : int, default=0
         If positive, says what was chosen.
     categorical_features : array-like, default=None
@@ -445,7 +448,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         """Whatever goes wrong inside leaves the estimator as it was."""
         before = self.__dict__.copy()
         try:
-            with limited_threads(given_jobs(self.n_jobs)):
+            with limited_threads(given_jobs(self.n_jobs)), limited_blas(asked_threads()):
                 yield
         except BaseException:
             self.__dict__.clear()

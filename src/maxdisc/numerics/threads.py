@@ -34,15 +34,21 @@ def limited_threads(n_jobs: int | None) -> Iterator[None]:
 
 
 def n_threads() -> int:
-    """Return how many threads to use: as :func:`limited_threads` says, ``MAXDISC_NUM_THREADS``,
-    ``OMP_NUM_THREADS``, or one for each usable core.
+    """Return how many threads to use: as :func:`asked_threads` says, ``OMP_NUM_THREADS``, or one for each
+    usable core.
     """
-    if (limit := _limit.get()) is not None:
-        return limit
-    for name in ("MAXDISC_NUM_THREADS", "OMP_NUM_THREADS"):
-        if (value := os.environ.get(name, "")).isdecimal() and int(value) > 0:
-            return int(value)
-    return _usable_cores()
+    return asked_threads() or _written("OMP_NUM_THREADS") or _usable_cores()
+
+
+def asked_threads() -> int | None:
+    """Return how many threads :func:`limited_threads` or ``MAXDISC_NUM_THREADS`` ask for, if any does."""
+    return _limit.get() or _written("MAXDISC_NUM_THREADS")
+
+
+def _written(name: str) -> int | None:
+    """Return the positive number in a variable of the environment, or None."""
+    value = os.environ.get(name, "")
+    return int(value) or None if value.isdecimal() else None
 
 
 def _usable_cores() -> int:
