@@ -9,6 +9,7 @@ from xml.sax.saxutils import escape
 _OPEN = '<?xml version="1.0" encoding="UTF-8"?>'
 _MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _REL = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_KIND = "application/vnd.openxmlformats-package.relationships+xml"
 _PACKAGE = "http://schemas.openxmlformats.org/package/2006"
 
 
@@ -24,7 +25,7 @@ def write_workbook(path, sheets, merged=""):
         file.writestr(
             "[Content_Types].xml",
             f'{_OPEN}<Types xmlns="{_PACKAGE}/content-types">'
-            '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+            f'<Default Extension="rels" ContentType="{_KIND}"/>'
             '<Override PartName="/xl/workbook.xml" '
             'ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/>'
             '<Override PartName="/xl/styles.xml" '

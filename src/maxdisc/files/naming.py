@@ -32,7 +32,8 @@ def name_columns(
     filled = [(i, cell) for i, cell in enumerate(spelled) if cell]
     written = dict(zip([i for i, _ in filled], look_like_values([cell for _, cell in filled]), strict=True))
     values = [cell for i, cell in filled if written[i] or _comes_again(cell, i, below)]
-    if len(values) == len(filled) > 0 and not _count_up([cell for _, cell in filled]):
+    counted = [str(i) for i in range(len(filled))]
+    if len(values) == len(filled) > 0 and [cell for _, cell in filled] != counted:
         note = (
             f"{source}: the first row holds values, so the columns are named {', '.join(usual[:_SHOWN])}"
             f"{', ...' if len(usual) > _SHOWN else ''}; if it holds names, say --header"
@@ -40,7 +41,8 @@ def name_columns(
         return usual, False, (note,)
     doubtful = [cell for i, cell in filled if not written[i] and cell in values]
     doubtful += [cell for cell in spelled if len(cell) > _LONG_NAME]
-    doubtful += values if 2 * len(values) > len(filled) and not _rises(values) else []
+    # Years and wave lengths name columns, and so do the numbers that pandas gives to columns without names.
+    doubtful += values if 2 * len(values) > len(filled) and not _rise(values[:-1]) else []
     if not doubtful:
         return named, True, ()
     told = f"{source}: the first row is taken for names, such as {shown(doubtful[0])}"
@@ -51,16 +53,9 @@ def _comes_again(cell: str, column: int, below: Sequence[Sequence[str]]) -> bool
     return any(column < len(row) and row[column].strip() == cell for row in below)
 
 
-def _count_up(cells: Sequence[str]) -> bool:
-    """Return whether cells count up one by one, as the names that pandas gives to columns without any."""
-    return len(cells) > 1 and all(cell.isdecimal() for cell in cells) and _rises(cells, by=1)
-
-
-def _rises(cells: Sequence[str], by: float | None = None) -> bool:
-    """Return whether cells are numbers that rise from left to right: years and wave lengths name columns."""
+def _rise(cells: Sequence[str]) -> bool:
+    """Return whether cells are numbers that rise from left to right."""
     try:
-        numbers = [float(cell) for cell in cells]
+        return all(a < b for a, b in pairwise(float(cell) for cell in cells))
     except ValueError:
         return False
-    steps = [b - a for a, b in pairwise(numbers)]
-    return all(step == by if by is not None else step > 0 for step in steps)
