@@ -23,7 +23,7 @@ PACKAGES = {
     "numerics": {"threadpoolctl"},
     **{room: {"sklearn"} for room in ROOMS[ROOMS.index("words") :]},
     "model_file": {"safetensors", "sklearn"},
-    "files": {"anndata", "h5py", "pyarrow", "sklearn"},
+    "files": {"anndata", "h5py", "pyarrow", "python_calamine", "sklearn"},
     "plots": {"matplotlib", "sklearn"},
     "adapters": {
         *("anndata", "dask", "distributed", "h5py", "onnx", "pandas", "py4j", "pyarrow", "pyspark"),

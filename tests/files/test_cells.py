@@ -30,7 +30,7 @@ def test_the_format_follows_from_the_name_or_the_content():
     assert format_of_content(b"+1 3:0.5 9:2") == "svmlight"
     assert format_of_content(b"a,b") == "csv"
     assert format_of_content(b'{"a": 1}') == "jsonl"
-    assert format_of_content(b"Dear Sir, I write to you", text_column="body") == "lines"
+    assert format_of_content(b"Dear Sir, I write to you", text_columns=["body"]) == "lines"
 
 
 def test_an_invalid_byte_is_named_with_its_place():

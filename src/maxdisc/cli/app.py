@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from maxdisc.cli.console import say_failure
@@ -25,7 +26,28 @@ from maxdisc.cli.standard_streams import OutputError, whole_streams
 # click's, wherever this version of Typer keeps it.
 UsageError: Any = typer.BadParameter.__bases__[0]
 
+
+class _PlainFlags:
+    """Part of commands whose help shows no type of options that take no value."""
+
+    def get_params(self, ctx: Any) -> Any:
+        params = super().get_params(ctx)  # type: ignore[misc]  # of the command that it is a part of
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return params
+
+
+class _Command(_PlainFlags, TyperCommand):
+    """One of the commands."""
+
+
+class _Group(_PlainFlags, TyperGroup):
+    """The command that has the others."""
+
+
 app = typer.Typer(
+    cls=_Group,
     name="maxdisc",
     help="Classify text and tables by generative maximum entropy, with features that choose themselves.",
     epilog="maxdisc COMMAND --help shows the options of a command, with examples.",
@@ -67,7 +89,7 @@ def demo() -> None:
 
 
 for _command in (demo, fit, evaluate, predict, rank, explain, report, export, serve, info):
-    app.command()(_command)
+    app.command(cls=_Command)(_command)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -9,16 +9,16 @@ import typer
 
 from maxdisc.cli.console import Speech, results, say_json
 from maxdisc.cli.failures import BadInputError, CheckFailedError, command
+from maxdisc.cli.option_groups import flatten_groups
 from maxdisc.cli.options import (
     DATA,
     OUTPUT,
     DataArgument,
-    EncodingOption,
+    FileOptions,
     ForceOption,
     FormatOption,
     JsonOption,
     LabelOption,
-    LayerOption,
     ModelArgument,
     QuietOption,
     ReportFormat,
@@ -35,9 +35,11 @@ _MOST_CLASSES = 30
 
 
 @command
+@flatten_groups
 def evaluate(
     model: ModelArgument,
     data: DataArgument,
+    *,
     min_accuracy: Annotated[
         Optional[float],
         typer.Option(
@@ -52,8 +54,7 @@ def evaluate(
     text: TextOption = None,
     label: LabelOption = None,
     format: FormatOption = None,
-    layer: LayerOption = None,
-    encoding: EncodingOption = "utf-8",
+    files: FileOptions,
     skip_unlabelled: SkipUnlabelledOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
@@ -70,7 +71,7 @@ def evaluate(
     from maxdisc.cli.model import LoadedModel, note_missing
 
     loaded = LoadedModel.read(model, text, label)
-    dataset = loaded.dataset(data, None if format is None else format.value, encoding, layer)
+    dataset = loaded.dataset(data, None if format is None else format.value, files)
     note_missing(loaded, dataset, speech)
     facts = _judged(loaded, dataset, skip_unlabelled, speech)
     speech.say_notes()
@@ -200,8 +201,10 @@ def _show(facts: dict[str, Any]) -> None:
 
 
 @command
+@flatten_groups
 def report(
     model: ModelArgument,
+    *,
     data: Annotated[
         list[str],
         typer.Option("--data", metavar="DATA", help="Labelled rows; may be repeated.", rich_help_panel=DATA),
@@ -225,8 +228,7 @@ def report(
             "--data-format", help="What the data is, if its name does not say.", rich_help_panel=DATA
         ),
     ] = None,
-    layer: LayerOption = None,
-    encoding: EncodingOption = "utf-8",
+    files: FileOptions,
     skip_unlabelled: SkipUnlabelledOption = False,
     force: ForceOption = False,
     quiet: QuietOption = False,
@@ -247,7 +249,7 @@ def report(
     from maxdisc.model_file.about import file_names
 
     loaded = LoadedModel.read(model, text, label)
-    dataset = loaded.dataset(data, data_format, encoding, layer)
+    dataset = loaded.dataset(data, data_format, files)
     note_missing(loaded, dataset, speech)
     column = label_column(loaded, dataset)
     columns = (column, loaded.text, [] if loaded.text else loaded.wanted(dataset))

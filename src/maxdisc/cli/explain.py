@@ -9,14 +9,14 @@ import typer
 
 from maxdisc.cli.console import marked, readable, results, say_json
 from maxdisc.cli.failures import BadInputError, command
+from maxdisc.cli.option_groups import flatten_groups
 from maxdisc.cli.options import (
     DATA,
     OUTPUT,
-    EncodingOption,
+    FileOptions,
     Format,
     FormatOption,
     JsonOption,
-    LayerOption,
     ModelArgument,
     TextOption,
 )
@@ -32,6 +32,7 @@ _SHOWN_CHARACTERS = 1500
 
 
 @command
+@flatten_groups
 def explain(
     model: ModelArgument,
     document: Annotated[
@@ -40,6 +41,7 @@ def explain(
             metavar="[TEXT]", help="The document itself; - reads standard input.", show_default=False
         ),
     ] = None,
+    *,
     data: Annotated[
         Optional[str],
         typer.Option("--data", metavar="FILE", help="The file that holds the row.", rich_help_panel=DATA),
@@ -56,8 +58,7 @@ def explain(
     ] = 1,
     text: TextOption = None,
     format: FormatOption = None,
-    layer: LayerOption = None,
-    encoding: EncodingOption = "utf-8",
+    files: FileOptions,
     n: Annotated[
         int, typer.Option("-n", metavar="N", min=1, help="How many features.", rich_help_panel=OUTPUT)
     ] = 12,
@@ -86,7 +87,7 @@ def explain(
     from maxdisc.inspection.odds import log_odds
 
     loaded = LoadedModel.read(model, text)
-    where, raw, posterior = _one_row(loaded, document, data, row, format, layer, encoding)
+    where, raw, posterior = _one_row(loaded, document, data, row, format, files)
     if against is not None:
         loaded.require_class(against)
     evidence = log_odds(loaded.fitted, raw, n=n, second=_as_label(loaded, against))
@@ -122,8 +123,7 @@ def _one_row(
     data: str | None,
     row: int,
     format: Format | None,
-    layer: str | None,
-    encoding: str,
+    files: FileOptions,
 ) -> tuple[str, Any, dict[str, float]]:
     """Return where the row is from, what the model takes, and the probability of each class."""
     import numpy as np
@@ -136,10 +136,10 @@ def _one_row(
                 f"{model.path} is a model of numbers: explain a row with --data FILE --row N."
             )
         where = "standard input" if document == "-" else "the text"
-        raw: Any = [_standard_input(encoding) if document == "-" else document]
+        raw: Any = [_standard_input(files.encoding) if document == "-" else document]
         log_p = model.estimator.predict_log_proba(raw)[0]
     else:
-        dataset = model.dataset([str(data)], None if format is None else format.value, encoding, layer)
+        dataset = model.dataset([str(data)], None if format is None else format.value, files)
         left = row
         for batch in dataset.batches(model.wanted(dataset)):
             if left <= len(batch):

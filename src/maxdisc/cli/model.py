@@ -11,7 +11,8 @@ import numpy as np
 from maxdisc.cli.console import Speech
 from maxdisc.cli.failures import BadInputError
 from maxdisc.cli.labelled import located_in
-from maxdisc.files import Batch, Dataset, nearest
+from maxdisc.cli.options import FileOptions
+from maxdisc.files import Batch, Dataset, nearest, sources, with_decimal
 from maxdisc.inspection.decisive_features import Reason, loudest
 from maxdisc.inspection.matching import MatchedColumns
 from maxdisc.inspection.model_input import ModelInput, Predictions, takes_text
@@ -28,7 +29,6 @@ class LoadedModel(ModelInput):
     """Model with the metadata of its file."""
 
     path: Path
-    about: dict[str, Any]
     label: str | None
     _matched: list[tuple[list[str], MatchedColumns]] = field(default_factory=list, repr=False)
 
@@ -51,19 +51,24 @@ class LoadedModel(ModelInput):
         if text is not None and not takes_text(fitted):
             raise BadInputError(f"{path} is a model of numbers: --text is for models of documents.")
         column = (text or about.get("text") or "text") if takes_text(fitted) else None
-        return cls(estimator, fitted, column, path, about, label or about.get("label"))
+        return cls(estimator, fitted, column, about, path, label or about.get("label"))
 
     def wanted(self, dataset: Dataset) -> list[str]:
         """Return the columns that it needs of these rows; none where all are in a matrix."""
         return self.columns if dataset.matrix_names is None or self.text is not None else []
 
-    def dataset(
-        self, data: list[str], format: str | None, encoding: str, layer: str | None = None
-    ) -> Dataset:
-        """Return the rows to use it on, refused at once if they lack what it needs."""
-        names = {"text_column": self.text, "label_column": self.label}
-        dataset = Dataset(data, format=format, encoding=encoding, layer=layer, **names)
-        if layer is None and dataset.is_h5ad:
+    def dataset(self, data: list[str], format: str | None, files: FileOptions) -> Dataset:
+        """Return the rows to use it on, read as those of the fit; refused if they lack what it needs."""
+        names: dict[str, Any] = {"text_column": self.text, "label_column": self.label}
+        options = files.reading()
+        if files.header is None:
+            options["header"] = self.header
+        dataset = Dataset(data, format=format, readings=self.readings, **names, **options)
+        if files.decimal is not None:
+            truths = {name for at, name in enumerate(self.features) if self.fitted.is_truth(at)}
+            numbers = [name for name in self.features if name not in {*self.words, *truths}]
+            dataset.readings = with_decimal(files.decimal, numbers, self.readings)
+        if files.layer is None and dataset.is_h5ad:
             dataset.layer = self.about.get("layer")
         first = dataset.preview()
         if first.matrix_names is not None and self.text is None:
@@ -80,7 +85,9 @@ class LoadedModel(ModelInput):
 
     def _require_columns(self, dataset: Dataset) -> None:
         source, names = dataset.places[0].name, dataset.names
-        missing = [column for column in self.columns if column not in set(names)]
+        missing = [
+            column for column in sources(self.columns, self.readings, names) if column not in set(names)
+        ]
         if not missing:
             return
         if self.text is not None and "text" not in self.about:
@@ -154,7 +161,9 @@ def note_missing(model: LoadedModel, dataset: Dataset, speech: Speech) -> None:
 
 
 def note_values(dataset: Dataset, speech: Speech) -> None:
-    """Say which of several matrices is read, where nobody asked for it."""
+    """Say which of several matrices or sheets is read, and whether with names, where nobody asked for it."""
+    for note in dataset.notes:
+        speech.note(note)
     if dataset.layer is None and "raw" in dataset.values.values():
         speech.note(f"{dataset.name}: values of raw; for those of X say --layer X")
 

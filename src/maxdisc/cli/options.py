@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Any, Optional
 
 import typer
+
+from maxdisc.cli.failures import BadInputError
 
 DATA, LEARNING, TEXT, OUTPUT = "Data", "Learning", "Text", "Output"
 STREAM, WORKERS = "Larger than memory", "Workers"
@@ -17,6 +20,7 @@ class Format(StrEnum):
 
     csv = "csv"
     tsv = "tsv"
+    excel = "excel"
     parquet = "parquet"
     jsonl = "jsonl"
     svmlight = "svmlight"
@@ -107,6 +111,13 @@ class Engine(StrEnum):
     spark = "spark"
 
 
+class DateOrder(StrEnum):
+    """Order of the parts of a date."""
+
+    dmy = "dmy"
+    mdy = "mdy"
+
+
 class ReportFormat(StrEnum):
     """What a report is written as."""
 
@@ -131,9 +142,6 @@ FormatOption = Annotated[
     Optional[Format],
     typer.Option("--format", help="What the data is, if its name does not say.", rich_help_panel=DATA),
 ]
-EncodingOption = Annotated[
-    str, typer.Option("--encoding", help="Of text files, such as latin-1.", rich_help_panel=DATA)
-]
 TextOption = Annotated[
     Optional[str],
     typer.Option("--text", metavar="COL", help="The column that holds the documents.", rich_help_panel=DATA),
@@ -142,15 +150,77 @@ LabelOption = Annotated[
     Optional[str],
     typer.Option("--label", metavar="COL", help="The column that holds the labels.", rich_help_panel=DATA),
 ]
-LayerOption = Annotated[
-    Optional[str],
-    typer.Option(
-        "--layer",
-        metavar="NAME",
-        help="Of h5ad files: a layer, X or raw; by default raw if there is one.",
-        rich_help_panel=DATA,
-    ),
-]
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """How files are read."""
+
+    layer: Annotated[
+        Optional[str],
+        typer.Option(
+            "--layer",
+            metavar="NAME",
+            help="Of h5ad files: a layer, X or raw; by default raw if there is one.",
+            rich_help_panel=DATA,
+        ),
+    ] = None
+    encoding: Annotated[
+        str, typer.Option("--encoding", help="Of text files, such as latin-1.", rich_help_panel=DATA)
+    ] = "utf-8"
+    sheet: Annotated[
+        Optional[str],
+        typer.Option(
+            "--sheet",
+            metavar="NAME",
+            help="Of Excel files: a sheet, or its number; by default the first.",
+            rich_help_panel=DATA,
+        ),
+    ] = None
+    separator: Annotated[
+        Optional[str],
+        typer.Option(
+            "--sep",
+            metavar="CHAR",
+            help="What separates the cells of CSV files, if it is not guessed; tab is one.",
+            rich_help_panel=DATA,
+        ),
+    ] = None
+    header: Annotated[
+        Optional[bool],
+        typer.Option(
+            "--header/--no-header",
+            help="Whether the first row of CSV and Excel files holds names; if not, they are c0, c1, ...",
+            show_default=False,
+            rich_help_panel=DATA,
+        ),
+    ] = None
+    decimal: Annotated[
+        Optional[str],
+        typer.Option(
+            "--decimal",
+            metavar="MARK",
+            help="The decimal mark, . or , where it is not clear.",
+            rich_help_panel=DATA,
+        ),
+    ] = None
+
+    def reading(self) -> dict[str, Any]:
+        """Return the arguments of a data set; raise ``BadInputError`` for what cannot be."""
+        separator = {"tab": "\t", "\\t": "\t", "space": " "}.get(self.separator or "", self.separator)
+        if separator is not None and (len(separator) != 1 or not separator.isascii() or separator in '"\r\n'):
+            raise BadInputError(f"--sep takes one character, such as ; or tab, not {self.separator!r}.")
+        if self.decimal not in (None, ".", ","):
+            raise BadInputError(f"--decimal takes . or , and not {self.decimal!r}.")
+        return {
+            "encoding": self.encoding,
+            "layer": self.layer,
+            "sheet": self.sheet,
+            "separator": separator,
+            "header": self.header,
+        }
+
+
 SkipUnlabelledOption = Annotated[
     bool, typer.Option("--skip-unlabelled", help="Leave out rows without a label.", rich_help_panel=DATA)
 ]

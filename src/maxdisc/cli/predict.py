@@ -9,13 +9,13 @@ import typer
 
 from maxdisc.cli.console import Speech
 from maxdisc.cli.failures import BadInputError, command
+from maxdisc.cli.option_groups import flatten_groups
 from maxdisc.cli.options import (
     OUTPUT,
     DataArgument,
-    EncodingOption,
+    FileOptions,
     ForceOption,
     FormatOption,
-    LayerOption,
     ModelArgument,
     QuietOption,
     TextOption,
@@ -32,9 +32,11 @@ PREDICTED = ("label", "probability", "runner_up", "runner_up_probability")
 
 
 @command
+@flatten_groups
 def predict(
     model: ModelArgument,
     data: DataArgument,
+    *,
     output: Annotated[
         Optional[Path],
         typer.Option(
@@ -81,8 +83,7 @@ def predict(
     ] = "unknown",
     text: TextOption = None,
     format: FormatOption = None,
-    layer: LayerOption = None,
-    encoding: EncodingOption = "utf-8",
+    files: FileOptions,
     force: ForceOption = False,
     json: Annotated[
         bool, typer.Option("--json", help="Write JSON Lines, one object a row.", rich_help_panel=OUTPUT)
@@ -127,7 +128,7 @@ def predict(
         raise BadInputError(f"--safe-csv is for CSV and TSV, and {form} is written: leave it out.")
     loaded = LoadedModel.read(model, text)
     least = 0.0 if unknown is None else loaded.require_novelty(unknown_label)
-    dataset = loaded.dataset(data, None if format is None else format.value, encoding, layer)
+    dataset = loaded.dataset(data, None if format is None else format.value, files)
     doubt = None if unknown is None else _Doubt(unknown, unknown_label)
     shape = _Columns(loaded, _kept(dataset, keep), explain, probabilities, form == "jsonl", doubt)
     _note_guesses(dataset, format is not None, speech)

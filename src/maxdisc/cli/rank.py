@@ -8,10 +8,11 @@ import typer
 
 from maxdisc.cli.console import Speech, results, say_json
 from maxdisc.cli.failures import BadInputError, command
+from maxdisc.cli.option_groups import flatten_groups
 from maxdisc.cli.options import (
     DATA,
     OUTPUT,
-    EncodingOption,
+    FileOptions,
     JsonOption,
     LabelOption,
     ModelArgument,
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
 
 
 @command
+@flatten_groups
 def rank(
     model: ModelArgument,
+    *,
     n: Annotated[
         int, typer.Option("-n", metavar="N", min=1, help="How many features.", rich_help_panel=OUTPUT)
     ] = 20,
@@ -68,7 +71,7 @@ def rank(
             "--data-format", help="What the data is, if its name does not say.", rich_help_panel=DATA
         ),
     ] = None,
-    encoding: EncodingOption = "utf-8",
+    files: FileOptions,
     skip_unlabelled: SkipUnlabelledOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
@@ -94,7 +97,7 @@ def rank(
         loaded.require_class(label)
     trust = None
     if data:
-        dataset = loaded.dataset(data, data_format, encoding)
+        dataset = loaded.dataset(data, data_format, files)
         trust = _by_rows(loaded, dataset, skip_unlabelled, speech)
     table = ranking_table(loaded.fitted, n=n, per_class=n, q=q, trust=trust)
     found = iter(table)

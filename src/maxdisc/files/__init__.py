@@ -1,4 +1,4 @@
-"""Rows from files: CSV, Parquet, JSON Lines, svmlight, h5ad, text.
+"""Rows from files: CSV, Excel, Parquet, JSON Lines, svmlight, h5ad, text.
 
 Everything is read in batches of bounded memory that know which rows of which file they hold, so that whatever
 is wrong with a value is said with its place.
@@ -14,6 +14,7 @@ except ImportError as error:
 from maxdisc.files.batches import Batch, joined, recut, table_of
 from maxdisc.files.dataset import Dataset
 from maxdisc.files.places import FORMATS, SourceError
+from maxdisc.files.readings import Reading, sources, summary, with_decimal
 from maxdisc.files.roles import Roles, guess_roles, matching, nearest
 from maxdisc.files.sinks import format_to_write, open_sink
 
@@ -21,6 +22,7 @@ __all__ = [
     "FORMATS",
     "Batch",
     "Dataset",
+    "Reading",
     "Roles",
     "SourceError",
     "format_to_write",
@@ -30,5 +32,8 @@ __all__ = [
     "nearest",
     "open_sink",
     "recut",
+    "sources",
+    "summary",
     "table_of",
+    "with_decimal",
 ]

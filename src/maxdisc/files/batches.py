@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import scipy.sparse as sp
 
 from maxdisc.files.cells import categories, numbers, strings, truths
+from maxdisc.files.readings import Reading
 from maxdisc.numerics.matrices import Matrix, is_sparse
 
 
@@ -26,6 +27,9 @@ class Opened:
     n_rows: int | None = None
     matrix_names: list[str] | None = None
     values: str = ""
+    #: Whether the file names its columns, and what was guessed of it, a line each.
+    named: bool = True
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +42,8 @@ class Batch:
     matrix: Matrix | None = None
     row_numbers: npt.NDArray[np.intp] | None = None
     matrix_names: list[str] | None = None
+    #: How features are read that are not simply columns of plain numbers or words.
+    readings: Mapping[str, Reading] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -53,6 +59,9 @@ class Batch:
 
     def texts(self, column: str) -> list[str]:
         """Documents; a missing one is empty."""
+        if column in self.readings and column not in self.table.column_names:
+            reading = self.readings[column]
+            return reading.texts([self.strings(name) for name in reading.columns])
         return [text or "" for text in self.strings(column)]
 
     def labels(self, column: str) -> npt.NDArray[np.object_]:
@@ -63,13 +72,22 @@ class Batch:
 
     def numbers(self, columns: Sequence[str]) -> pa.Table:
         """Return numbers in float64, null where a cell is missing."""
-        arrays = [numbers(self.table[column], column, self.where) for column in columns]
-        return pa.table(arrays, names=list(columns))
+        return pa.table([self.number(column) for column in columns], names=list(columns))
+
+    def number(self, feature: str) -> pa.Array:
+        """Return one feature in float64, null where a cell is missing."""
+        if feature in self.readings:
+            reading = self.readings[feature]
+            return reading.numbers(self.table[reading.columns[0]], self.where)
+        return numbers(self.table[feature], feature, self.where)
 
     def typed(self, columns: Sequence[str], words: Collection[str], truth: Collection[str] = ()) -> pa.Table:
         """Return the columns as numbers, categories (``words``) and truth values (``truth``)."""
         readers = {**dict.fromkeys(words, categories), **dict.fromkeys(truth, truths)}
-        arrays = [readers.get(name, numbers)(self.table[name], name, self.where) for name in columns]
+        arrays = [
+            readers[name](self.table[name], name, self.where) if name in readers else self.number(name)
+            for name in columns
+        ]
         return pa.table(arrays, names=list(columns))
 
     def rows(self, kept: npt.NDArray[np.bool_]) -> Batch:
@@ -78,15 +96,17 @@ class Batch:
         numbers = self.row_numbers
         if numbers is None:
             numbers = np.arange(self.first_row, self.first_row + len(self))
-        table = self.table.filter(pa.array(kept))
-        return Batch(table, self.source, self.first_row, matrix, numbers[kept], self.matrix_names)
+        return replace(
+            self, table=self.table.filter(pa.array(kept)), matrix=matrix, row_numbers=numbers[kept]
+        )
 
     def between(self, start: int, stop: int) -> Batch:
         """Consecutive rows; messages call them as before."""
         matrix = None if self.matrix is None else self.matrix[start:stop]
         numbers = None if self.row_numbers is None else self.row_numbers[start:stop]
         table = self.table.slice(start, stop - start)
-        return Batch(table, self.source, self.first_row + start, matrix, numbers, self.matrix_names)
+        first = self.first_row + start
+        return replace(self, table=table, first_row=first, matrix=matrix, row_numbers=numbers)
 
     def row_bytes(self) -> npt.NDArray[np.int64]:
         """About how many bytes the cells of each row take, shape (n,)."""

@@ -52,6 +52,7 @@ class Stream:
         self._waiting: _Waiting | None = None
         self._raw = self._opened(place)
         self.bytes: io.BufferedReader = self._decompressed()
+        self._content = self.bytes
         self.compressed = self.bytes is not self._raw
         if codecs.lookup(encoding).name not in ("utf-8", "utf-8-sig", "ascii"):
             self.bytes = io.BufferedReader(_Recoded(self.bytes, encoding), HEAD_BYTES)
@@ -78,19 +79,26 @@ class Stream:
                 return io.BufferedReader(opener(self._raw), HEAD_BYTES)
         return self._raw
 
+    def magic(self) -> bytes:
+        """Return the first bytes as they are in the file, without taking them: ask before :meth:`head`."""
+        with self.trouble():
+            return self._content.peek(HEAD_BYTES)
+
     def head(self) -> bytes:
-        """Return the first bytes, without taking them."""
+        """Return the first bytes of the text, without taking them."""
         with self.trouble():
             return self.bytes.peek(HEAD_BYTES)
 
     def seekable(self) -> IO[bytes]:
-        """Return the bytes as a file that can be read out of order; a stream is copied to disk first."""
-        if self._raw.seekable() and not self.compressed:
-            return self._raw
+        """Return the bytes as a file at its beginning, for any order; a stream is copied to disk first."""
+        file = self._raw if self._raw.seekable() and not self.compressed else self._copy
+        if file is not None:
+            file.seek(0)
+            return file
         # It goes when it is closed, together with the stream.
         self._copy = tempfile.TemporaryFile()  # noqa: SIM115  # it lives as long as the stream
         with self.trouble():
-            shutil.copyfileobj(self.bytes, self._copy)
+            shutil.copyfileobj(self._content, self._copy)
         self._copy.seek(0)
         return self._copy
 
@@ -131,7 +139,7 @@ class StreamOfBytes(Stream):
     def __init__(self, content: bytes, name: str) -> None:
         self.name = name
         self._copy, self._waiting = None, None
-        self._raw = self.bytes = io.BufferedReader(io.BytesIO(content), HEAD_BYTES)
+        self._raw = self.bytes = self._content = io.BufferedReader(io.BytesIO(content), HEAD_BYTES)
         self.compressed = False
 
 
@@ -204,6 +212,15 @@ def require_encoding(encoding: str) -> None:
         "".encode(encoding)
     except (LookupError, UnicodeError):
         raise SourceError(f"there is no encoding {encoding!r}: try utf-8, latin-1 or cp1252.") from None
+
+
+def is_text(head: bytes) -> bool:
+    """Return whether the beginning of a file may be text: UTF-8, but for a last character that is cut."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return b"\0" not in head
 
 
 def decoded(data: bytes, where: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -15,12 +16,15 @@ from maxdisc.files.places import SourceError
 MISSING = ("", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "?")
 _TRUE, _FALSE = ("true",), ("false",)
 _NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$"
+_COMMA = re.compile(r"[-+]?[\d.]*,\d+")
 _SHOWN = 40
+#: With so many numbers among its values a column is meant to be of numbers.
+MOSTLY = 0.9
 
 
 def strings(column: Any, name: str, where: Callable[[int], str]) -> list[str | None]:
     """Return the cells of a column as text; None for a missing cell."""
-    array = _plain(column)
+    array = plain(column)
     kind = array.type
     if pa.types.is_floating(kind):
         # As pandas writes them to CSV: a label is the same in every format.
@@ -49,7 +53,7 @@ def as_text(array: pa.Array, name: str, where: Callable[[int], str]) -> pa.Array
 
 def numbers(column: Any, name: str, where: Callable[[int], str]) -> pa.Array:
     """Return the cells of a column as float64; true is 1, false is 0, missing is null."""
-    array = _plain(column)
+    array = plain(column)
     kind = array.type
     if pa.types.is_null(kind):
         return pa.nulls(len(array), pa.float64())
@@ -63,9 +67,9 @@ def numbers(column: Any, name: str, where: Callable[[int], str]) -> pa.Array:
     values = parsed(text)
     if values is None:
         row, value = _first_unreadable(text)
-        shown = value if len(value) <= _SHOWN else value[:_SHOWN] + "..."
+        comma = "say --decimal , if the comma is a decimal mark, " if _COMMA.fullmatch(value.strip()) else ""
         raise SourceError(
-            f"{where(row)}, column {name!r}: {shown!r} is not a number; "
+            f"{where(row)}, column {name!r}: {shown(value)} is not a number; {comma}"
             "correct it, or fit without the column (--exclude) or with its values as categories "
             "(--categorical)."
         )
@@ -74,16 +78,14 @@ def numbers(column: Any, name: str, where: Callable[[int], str]) -> pa.Array:
 
 def categories(column: Any, name: str, where: Callable[[int], str]) -> pa.Array:
     """Return the cells of a column as stripped text, null where missing; 3.0 becomes "3"."""
-    array = _plain(column)
+    array = plain(column)
     if pa.types.is_floating(array.type) or pa.types.is_decimal(array.type):
         values = array.cast(pa.float64(), safe=False).to_pylist()
         written = [
             None if v is None or v != v else str(int(v)) if v.is_integer() else repr(v) for v in values
         ]
         return pa.array(written, pa.string())
-    words = pc.utf8_trim_whitespace(pa.array(strings(array, name, where), pa.string()))
-    missing = pc.is_in(pc.utf8_lower(words), pa.array(MISSING))
-    return pc.if_else(missing, pa.scalar(None, pa.string()), words)
+    return without_missing(pa.array(strings(array, name, where), pa.string()))
 
 
 def truths(column: Any, name: str, where: Callable[[int], str]) -> pa.Array:
@@ -115,6 +117,18 @@ def parsed(text: pa.Array) -> pa.Array | None:
         return words.cast(pa.float64())
     except pa.ArrowInvalid:
         return None
+
+
+def without_missing(text: pa.Array) -> pa.Array:
+    """Return cells without the spaces around them, null where one says that it is missing."""
+    words = pc.utf8_trim_whitespace(text)
+    missing = pc.is_in(pc.utf8_lower(words), pa.array(MISSING))
+    return pc.if_else(missing, pa.scalar(None, pa.string()), words)
+
+
+def shown(value: str) -> str:
+    """Return a cell in quotes, the beginning of a long one."""
+    return repr(value if len(value) <= _SHOWN else value[:_SHOWN] + "...")
 
 
 def are_truths(text: pa.Array) -> bool:
@@ -157,8 +171,8 @@ def _first_unreadable(text: pa.Array) -> tuple[int, str]:
     return low, str(text[low].as_py())
 
 
-def _plain(column: Any) -> pa.Array:
-    """Return one array, without dictionary encoding."""
+def plain(column: Any) -> pa.Array:
+    """Return the cells of a column as one array, without dictionary encoding."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(array, pa.ChunkedArray):  # combined, a column too large for one chunk still has several
         array = pa.concat_arrays(array.chunks)

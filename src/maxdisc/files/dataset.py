@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import chain
+from typing import Any
 
 from maxdisc.files.batches import Batch, Opened
-from maxdisc.files.byte_streams import Stream, require_encoding
+from maxdisc.files.byte_streams import Stream, is_text, require_encoding
 from maxdisc.files.delimited import open_delimited
 from maxdisc.files.documents import LABEL, TEXT, open_folder, open_lines
 from maxdisc.files.jsonlines import open_jsonl
 from maxdisc.files.parquet import open_parquet
-from maxdisc.files.places import FORMATS, Place, SourceError, find_places, format_of_content
+from maxdisc.files.places import (
+    BINARY,
+    FORMATS,
+    Place,
+    SourceError,
+    find_places,
+    format_of_bytes,
+    format_of_content,
+    require_no_markup,
+)
+from maxdisc.files.readings import Reading, sources
 from maxdisc.files.roles import nearest
 from maxdisc.files.svmlight import open_svmlight
+
+_ARTICLES = {"parquet": "a Parquet file", "h5ad": "an h5ad file", "excel": "an Excel file"}
 
 
 class Dataset:
@@ -30,6 +43,10 @@ class Dataset:
         text_column: str | None = None,
         label_column: str | None = None,
         layer: str | None = None,
+        sheet: str | None = None,
+        separator: str | None = None,
+        header: bool | None = None,
+        readings: Mapping[str, Reading] | None = None,
     ) -> None:
         if format is not None and format not in FORMATS:
             raise SourceError(f"there is no format {format!r}: use {', '.join(FORMATS)}.")
@@ -39,6 +56,13 @@ class Dataset:
         self.text_column = text_column
         self.label_column = label_column
         self.layer = layer
+        self.sheet = sheet
+        self.separator = separator
+        #: Whether first rows hold names; None until the first file has been opened, if it is to be guessed.
+        self.header = header
+        self.readings: Mapping[str, Reading] = readings or {}
+        #: What was guessed of the first file, a line each.
+        self.notes: tuple[str, ...] = ()
         self.formats: dict[str, str] = {}
         self.values: dict[str, str] = {}
         self.matrix_names: list[str] | None = None
@@ -58,12 +82,18 @@ class Dataset:
 
     @property
     def is_h5ad(self) -> bool:
-        """Whether the first file is AnnData's, by its name or its first bytes."""
+        """Whether the first file is AnnData's, by its first bytes or, of a stream, as it was said to be."""
         place = self.places[0]
-        if place.format is not None or place.once or place.path is None:
+        if place.once or place.path is None or place.format == "folder":
             return place.format == "h5ad"
         with place.path.open("rb") as file:
-            return format_of_content(file.read(64)) == "h5ad"
+            return format_of_bytes(file.read(64), place.name) == "h5ad"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """How its files are read, for another process that reads some of them."""
+        names = ("encoding", "layer", "sheet", "separator", "header", "readings")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def done_bytes(self) -> int:
@@ -90,7 +120,7 @@ class Dataset:
             else:
                 batches.close()
             self._preview = first
-        return self._preview
+        return self._read_as_known(self._preview)
 
     def find_formats(self) -> dict[str, str]:
         """Return the format of every file; those that were not opened are looked into, if it takes that.
@@ -98,12 +128,11 @@ class Dataset:
         A fit that is resumed need not read all files again.
         """
         for place in self.places:
-            if place.name not in self.formats:
-                form = place.format
-                if form is None:
-                    with closing(Stream(place, self.encoding)) as stream:
-                        form = format_of_content(stream.head(), self.text_column)
-                self.formats[place.name] = form
+            if place.name not in self.formats and place.format == "folder":
+                self.formats[place.name] = "folder"
+            elif place.name not in self.formats:
+                with closing(Stream(place, self.encoding)) as stream:
+                    self.formats[place.name] = self._find_format(place, stream)
         return self.formats
 
     def batches(
@@ -115,7 +144,7 @@ class Dataset:
                 raise SourceError(f"{self.name} can be read only once: write it to a file first.")
             self._read_once = True
         self._finished_bytes = self._current_bytes = 0
-        wanted = self.names if columns is None else columns
+        wanted = self.names if columns is None else sources(columns, self.readings, self.names)
         empty = True
         for place in self.places:
             rows: Iterator[Batch] = self._batches_of(place, wanted)
@@ -124,11 +153,15 @@ class Dataset:
                 rows, self._begun = self._begun, None
             for batch in rows:
                 empty = False
-                yield batch
+                yield self._read_as_known(batch)
             self._finished_bytes += place.size
             self._current_bytes = 0
         if empty and not may_be_empty:
             raise SourceError(f"{self.name} has no rows.")
+
+    def _read_as_known(self, batch: Batch) -> Batch:
+        """Return a batch with the readings of now: the first rows are there before anyone knows them."""
+        return batch if batch.readings is self.readings else replace(batch, readings=self.readings)
 
     def _batches_of(self, place: Place, columns: Collection[str] | None) -> Generator[Batch, None, None]:
         stream = None if place.format == "folder" else Stream(place, self.encoding)
@@ -144,7 +177,7 @@ class Dataset:
                 if table.num_rows == 0:
                     continue
                 table = table.rename_columns([self._called(name, place) for name in table.column_names])
-                yield Batch(table, place.name, row + 1, matrix, matrix_names=opened.matrix_names)
+                yield Batch(table, place.name, row + 1, matrix, None, opened.matrix_names, self.readings)
                 row += table.num_rows
                 if opened.n_rows:
                     self._current_bytes = place.size * row // opened.n_rows
@@ -159,19 +192,64 @@ class Dataset:
             self.formats[place.name] = "folder"
             opened = open_folder(place, self.encoding)
         else:
-            head = stream.head()
-            if not head:
-                raise SourceError(f"{place.name} is empty.")
-            form = place.format or format_of_content(head, self.text_column)
-            self.formats[place.name] = form
-            if self.layer is not None and form != "h5ad":
-                raise SourceError(f"--layer is of h5ad files, and {place.name} is {form}: leave it out.")
-            opened = _open(form, place, stream, columns, self.layer)
+            form = self.formats[place.name] = self._find_format(place, stream)
+            for flag, of, given in (
+                ("--layer", ("h5ad",), self.layer),
+                ("--sheet", ("excel",), self.sheet),
+                ("--sep", ("csv", "tsv"), self.separator),
+            ):
+                if given is not None and form not in of:
+                    kind = {"csv": "delimited", "excel": "Excel"}.get(of[0], of[0])
+                    raise SourceError(f"{flag} is of {kind} files, and {place.name} is {form}: leave it out.")
+            opened = self._open(form, place, stream, columns)
+        if self._names is None:
+            # The files that follow are like the first.
+            self.header, self.notes = opened.named, opened.notes
         if opened.values:
             self.values[place.name] = opened.values
         self._require_alike(place, opened.matrix_names)
         names = [self._called(name, place) for name in opened.names]
         return replace(opened, names=names)
+
+    def _find_format(self, place: Place, stream: Stream) -> str:
+        """Return the format of a file: by its first bytes, by its name, or by the first line of text."""
+        if declared := format_of_bytes(stream.magic(), place.name):
+            return declared
+        head = stream.head()
+        if not head:
+            raise SourceError(f"{place.name} is empty.")
+        if place.format in BINARY and not is_text(head):
+            raise SourceError(
+                f"{place.name} is not {_ARTICLES[place.format]}: its first bytes say otherwise."
+            )
+        texts = sources(filter(None, [self.text_column]), self.readings)
+        form = place.format if place.format not in BINARY else None
+        form = form or format_of_content(head, texts)
+        if form in ("csv", "tsv"):
+            require_no_markup(head, place.name)
+        return form
+
+    def _open(self, form: str, place: Place, stream: Stream, columns: Collection[str] | None) -> Opened:
+        if form == "parquet":
+            return open_parquet(stream, columns)
+        if form == "jsonl":
+            return open_jsonl(stream, columns)
+        if form == "svmlight":
+            return open_svmlight(stream)
+        if form == "h5ad":
+            # These need extras of their own.
+            from maxdisc.files.h5ad import open_h5ad
+
+            return open_h5ad(stream, columns, self.layer)
+        if form == "excel":
+            from maxdisc.files.excel import open_excel
+
+            return open_excel(stream, columns, self.sheet, self.header)
+        if form == "lines":
+            return open_lines(stream)
+        if form == "folder":
+            raise SourceError(f"{place.name} is not a folder.")
+        return open_delimited(stream, columns, form == "tsv", self.separator, self.header)
 
     def _require_alike(self, place: Place, names: list[str] | None) -> None:
         """Raise ``SourceError`` unless the matrices of all files have the same columns."""
@@ -191,27 +269,6 @@ class Dataset:
         if self.formats[place.name] in ("lines", "folder", "svmlight"):
             return {TEXT: self.text_column, LABEL: self.label_column}.get(name) or name
         return name
-
-
-def _open(
-    form: str, place: Place, stream: Stream, columns: Collection[str] | None, layer: str | None
-) -> Opened:
-    if form == "parquet":
-        return open_parquet(stream, columns)
-    if form == "jsonl":
-        return open_jsonl(stream, columns)
-    if form == "svmlight":
-        return open_svmlight(stream)
-    if form == "h5ad":
-        # It needs an extra of its own.
-        from maxdisc.files.h5ad import open_h5ad
-
-        return open_h5ad(stream, columns, layer)
-    if form == "lines":
-        return open_lines(stream)
-    if form == "folder":
-        raise SourceError(f"{place.name} is not a folder.")
-    return open_delimited(stream, columns, tabs=form == "tsv")
 
 
 def require_columns(names: Sequence[str], wanted: Collection[str], source: str) -> None:

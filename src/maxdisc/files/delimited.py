@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
 import io
 import re
@@ -13,7 +14,8 @@ import pyarrow as pa
 import pyarrow.csv
 
 from maxdisc.files.batches import Opened
-from maxdisc.files.byte_streams import Stream, batch_bytes, decoded
+from maxdisc.files.byte_streams import HEAD_BYTES, Stream, batch_bytes, decoded
+from maxdisc.files.naming import name_columns
 from maxdisc.files.places import SourceError
 
 _SHOWN = 40
@@ -21,28 +23,65 @@ _SHOWN = 40
 _PATIENCE = 0.5
 # Names in quotes may go on over lines, but not for ever.
 _QUOTED_NAMES = 2**20
+# The first line of a CSV that Excel writes for itself.
+_SEPARATOR_LINE = re.compile(rb'"?sep=([^\r\n])"?\r?\n')
+# So many rows tell which separator it is.
+_TRIED = 50
 _OPENS, _TAB_OPENS = re.compile(rb'(?:^|[,;|\t])"'), re.compile(rb'(?:^|\t)"')
 # What pyarrow says of a ragged row. Its handler for such rows would be simpler, but fails where they are not
 # UTF-8.
 _RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", re.DOTALL)
 
 
-def open_delimited(stream: Stream, columns: Collection[str] | None = None, tabs: bool = False) -> Opened:
-    """Begin to read a delimited file whose first row names its columns.
+def open_delimited(
+    stream: Stream,
+    columns: Collection[str] | None = None,
+    tabs: bool = False,
+    separator: str | None = None,
+    header: bool | None = True,
+) -> Opened:
+    """Begin to read a delimited file; without ``header`` it is guessed whether the first row names columns.
 
     Cells come as bytes: what they mean, and whether they are UTF-8, is settled column by column, where the
     row can still be told.
     """
-    header = _header_record(stream, _TAB_OPENS if tabs else _OPENS)
-    delimiter = "\t" if tabs else _delimiter(header)
-    text = decoded(header, f"{stream.name}, the row of names")
-    try:
-        cells = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
-    except csv.Error as error:
-        raise SourceError(f"{stream.name}, the row of names: {error}.") from None
-    names = [" ".join(cell.split()) or f"column {i}" for i, cell in enumerate(cells, 1)]
+    only_tabs = tabs and separator is None
+    opens = _TAB_OPENS if only_tabs else _OPENS
+    first = _header_record(stream, opens)
+    if hint := _SEPARATOR_LINE.fullmatch(first):
+        separator = separator or hint[1].decode()
+        first = _header_record(stream, opens)
+    with stream.trouble():
+        look = stream.bytes.read(HEAD_BYTES)
+    delimiter = separator or _delimiter(first, look, tabs)
+    where = f"{stream.name}, the row of names"
+    line = decoded(first, where)
+    if "\0" in line:
+        raise SourceError(f"{where}: it has NUL bytes; if the file is UTF-16, say --encoding utf-16-le.")
+    cells = _cells(line, delimiter, where)
+    below = _rows_of(look, delimiter)
+    names, named, notes = name_columns(cells, below, header, stream.name)
     wanted = [i for i, name in enumerate(names) if columns is None or name in columns]
-    return Opened(names, _tables(stream, names, wanted, delimiter))
+    begun = look if named else first + look
+    return Opened(names, _tables(stream, names, wanted, delimiter, begun), named=named, notes=notes)
+
+
+def _cells(line: str, delimiter: str, where: str) -> list[str]:
+    try:
+        return next(csv.reader(io.StringIO(line, newline=""), delimiter=delimiter))
+    except csv.Error as error:
+        raise SourceError(f"{where}: {error}.") from None
+
+
+def _rows_of(look: bytes, delimiter: str) -> list[list[str]]:
+    """Return some whole rows of the beginning of a file."""
+    lines = look.decode("utf-8", "replace").splitlines(keepends=True)
+    rows: list[list[str]] = []
+    # A longer beginning may end within a row.
+    lines = lines[:-1] if len(look) >= HEAD_BYTES else lines
+    with contextlib.suppress(csv.Error):
+        rows += (row for row in csv.reader(lines, delimiter=delimiter) if row)
+    return rows
 
 
 def _header_record(stream: Stream, opens: re.Pattern[bytes]) -> bytes:
@@ -88,10 +127,28 @@ def _ends_quoted(line: bytes, opens: re.Pattern[bytes], quoted: bool = False) ->
             return False
 
 
-def _delimiter(header: bytes) -> str:
-    """Return a comma, unless there is none and another usual one."""
-    others = [d for d in (b"\t", b";", b"|") if d in header]
-    return "," if b"," in header or not others else max(others, key=header.count).decode()
+def _delimiter(first: bytes, look: bytes, tabs: bool) -> str:
+    """Return the separator that is in the first row, and of several the one by which all rows are as long."""
+    there = [d for d in "\t;|," if d.encode() in first]
+    if tabs and (not there or there[0] == "\t"):
+        return "\t"
+    text = first.decode("utf-8", "replace")
+    even = [d for d in there if _is_even(text, look, d)]
+    if even and (tabs or len(there) > 1):
+        return even[0]
+    if tabs:
+        return "\t"
+    return "," if "," in there or not there else max(there, key=text.count)
+
+
+def _is_even(first: str, look: bytes, delimiter: str) -> bool:
+    """Return whether a separator divides the first row and those below it into equally many cells."""
+    try:
+        n_cells = len(next(csv.reader([first], delimiter=delimiter)))
+    except csv.Error:
+        return False
+    rows = _rows_of(look, delimiter)[:_TRIED]
+    return bool(rows) and all(len(row) == n_cells for row in rows)
 
 
 class _Reads:
@@ -99,23 +156,26 @@ class _Reads:
 
     closed = False
 
-    def __init__(self, file: io.BufferedReader) -> None:
-        self._file = file
+    def __init__(self, file: io.BufferedReader, begun: bytes) -> None:
+        self._file, self._begun = file, begun
         self.ended = threading.Event()
 
     def read(self, size: int = -1) -> bytes:
-        data = self._file.read(size)
+        data, self._begun = self._begun[:size] if size >= 0 else self._begun, self._begun[size:]
+        data += self._file.read(size - len(data) if size >= 0 else -1)
         if not data:
             self.ended.set()
         return data
 
 
-def _tables(stream: Stream, names: list[str], wanted: list[int], delimiter: str) -> Iterator[pa.Table]:
-    if not stream.bytes.peek(1):
+def _tables(
+    stream: Stream, names: list[str], wanted: list[int], delimiter: str, begun: bytes
+) -> Iterator[pa.Table]:
+    if not begun:
         return
     # Columns are called by position, as names may come twice.
     positions = [str(i) for i in range(len(names))]
-    reads = _Reads(stream.bytes)
+    reads = _Reads(stream.bytes, begun)
     with stream.trouble():
         try:
             reader = pyarrow.csv.open_csv(

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from maxdisc.files.batches import Opened
 from maxdisc.files.byte_streams import Stream, batch_bytes, decoded, line_blocks
-from maxdisc.files.places import Place, SourceError
+from maxdisc.files.places import Place, SourceError, format_of_bytes
 
 TEXT, LABEL, FILE = "text", "label", "file"
 
@@ -78,6 +78,8 @@ def _is_text(name: str) -> bool:
 
 
 def _text(data: bytes, path: Path, encoding: str) -> str:
+    if form := format_of_bytes(data[:512], str(path)):
+        raise SourceError(f"{path} is no text, but {form}: move it out of the folder.")
     if encoding in ("utf-8", "utf8"):
         return decoded(data, str(path)).removeprefix("\ufeff")
     try:

@@ -10,12 +10,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-FORMATS = ("csv", "tsv", "parquet", "jsonl", "svmlight", "h5ad", "lines", "folder")
+FORMATS = ("csv", "tsv", "excel", "parquet", "jsonl", "svmlight", "h5ad", "lines", "folder")
 
 _SUFFIXES = {
     ".csv": "csv",
     ".tsv": "tsv",
     ".tab": "tsv",
+    **dict.fromkeys((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), "excel"),
     ".parquet": "parquet",
     ".pq": "parquet",
     ".jsonl": "jsonl",
@@ -27,6 +28,36 @@ _SUFFIXES = {
     ".h5ad": "h5ad",
 }
 _COMPRESSED = {".gz", ".bz2", ".xz"}
+#: Formats that are no text; their first bytes say so, whatever the name.
+BINARY = ("parquet", "h5ad", "excel")
+_MAGIC = {
+    b"PAR1": "parquet",
+    b"\x89HDF\r\n\x1a\n": "h5ad",
+    b"PK\x03\x04": "excel",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "excel",
+}
+# What begins so is not read, and this is what it is and what to do.
+_REFUSED = {
+    b"%PDF-": "a PDF: copy its text into a text file, or its table into a CSV file",
+    b"{\\rtf": "a document in Rich Text Format: save it as plain text",
+    b"ARROW1": "an Arrow or Feather file: write it as Parquet",
+    b"(\xb5/\xfd": "compressed by zstandard: decompress it, or compress it by gzip",
+    b'\x04"M\x18': "compressed by lz4: decompress it, or compress it by gzip",
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive: unpack it",
+    b"Rar!\x1a\x07": "a RAR archive: unpack it",
+    b"PK\x05\x06": "an empty zip archive",
+    b"SQLite format 3\0": "an SQLite database: export the table as CSV",
+    b"\x93NUMPY": "a NumPy array: write it as CSV or Parquet",
+    **dict.fromkeys(
+        (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"), "a pickle: write it as CSV or Parquet"
+    ),
+    **dict.fromkeys((b"RDX2\n", b"RDX3\n", b"RDA"), "a file of R: write it with write.csv"),
+    **dict.fromkeys((b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF8"), "a picture, not a table or text"),
+}
+_MARKUP = {
+    **dict.fromkeys((b"<!doctype html", b"<html", b"<table"), "an HTML page"),
+    b"<?xml": "an XML file",
+}
 _SVMLIGHT_LINE = re.compile(rb"\s*[^\s:]+(\s+(qid|\d+):[^\s:]+)+\s*(#.*)?$")
 
 
@@ -115,19 +146,40 @@ def format_of_name(path: Path) -> str | None:
     return _SUFFIXES.get(suffixes[-1]) if suffixes else None
 
 
-def format_of_content(head: bytes, text_column: str | None = None) -> str:
-    """Guess the format from the first bytes; without the text column a file is one document per line."""
-    if head.startswith(b"PAR1"):
-        return "parquet"
-    if head.startswith(b"\x89HDF\r\n\x1a\n"):
-        return "h5ad"
+def format_of_bytes(head: bytes, name: str) -> str | None:
+    """Return the format that the first bytes declare, None if they may be text; refuse what is not read."""
+    for magic, form in _MAGIC.items():
+        if head.startswith(magic):
+            return form
+    for magic, what in _REFUSED.items():
+        if head.startswith(magic):
+            raise SourceError(f"{name} is {what}.")
+    if head[257:262] == b"ustar":
+        raise SourceError(f"{name} is a tar archive: unpack it, and name its files or their folder.")
+    if head[8:].startswith(b'{"__metadata__":{"maxdisc"'):
+        raise SourceError(
+            f"{name} is a model file of maxdisc, not data: the model comes first, then the data."
+        )
+    return None
+
+
+def require_no_markup(head: bytes, name: str) -> None:
+    """Raise ``SourceError`` for a page that goes by the name of a table."""
+    begin = head.removeprefix(codecs.BOM_UTF8).lstrip()[:20].lower()
+    for markup, what in _MARKUP.items():
+        if begin.startswith(markup):
+            raise SourceError(f"{name} is {what}, not a table: open it in a spreadsheet and save it as CSV.")
+
+
+def format_of_content(head: bytes, text_columns: Sequence[str] = ()) -> str:
+    """Guess the format of text from its first bytes; without a text column it is one document per line."""
     line = head.removeprefix(codecs.BOM_UTF8).lstrip().split(b"\n", 1)[0]
     if line.startswith(b"{"):
         return "jsonl"
     if _SVMLIGHT_LINE.match(line):
         return "svmlight"
-    if text_column is not None:
-        names = {cell.strip().strip(b'"') for cell in re.split(rb"[,;\t]", line)}
-        if text_column.encode() not in names:
+    if text_columns:
+        names = {cell.strip().strip(b'"') for cell in re.split(rb"[,;|\t]", line)}
+        if not names.intersection(name.encode() for name in text_columns):
             return "lines"
     return "tsv" if b"\t" in line and b"," not in line else "csv"

@@ -5,20 +5,20 @@ from __future__ import annotations
 import difflib
 import fnmatch
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
 from maxdisc.files.batches import Batch
-from maxdisc.files.cells import MISSING, are_truths, as_text, is_written, parsed, share_of_numbers
+from maxdisc.files.cells import MISSING, MOSTLY, are_truths, as_text, is_written, parsed, share_of_numbers
 from maxdisc.files.places import SourceError
+from maxdisc.files.reading_guesses import guess_readings
+from maxdisc.files.readings import TEXT, UNCLEAR, Reading
 
 LABEL_NAMES = ("label", "labels", "class", "target", "topic", "category", "y")
 ID_NAMES = ("id", "index", "idx", "row", "rowid", "row_id", "unnamed: 0", "column 1")
-#: With so many numbers among its values a column is meant to be of numbers.
-MOSTLY = 0.9
 _FEW = 50
 # Text of several words is taken for documents if it has so many characters on average: alone, ...
 _PHRASE = 12
@@ -48,6 +48,14 @@ class Column:
     spaced: bool = False
     whole: bool = False
     n_there: int = 0
+    #: The column of the file, where a date is taken apart; and why it cannot be read, of an unclear one.
+    of: str = ""
+    reason: str = ""
+
+    @property
+    def source(self) -> str:
+        """The column of the file that it is, or comes from."""
+        return self.of or self.name
 
     @property
     def is_category(self) -> bool:
@@ -57,6 +65,8 @@ class Column:
     @property
     def few(self) -> bool:
         """Few enough distinct values for a label."""
+        if self.of:
+            return False
         few = 2 <= self.n_distinct <= _FEW and 2 * self.n_distinct <= max(4, self.n_rows)
         return few and (self.kind in ("text", "truth") or self.whole)
 
@@ -78,6 +88,8 @@ class Roles:
     left_out: tuple[tuple[str, str], ...] = ()
     categories: tuple[str, ...] = ()
     truths: tuple[str, ...] = ()
+    #: How some of the features are read, and a text that several columns hold.
+    readings: Mapping[str, Reading] = field(default_factory=dict)
 
     @property
     def columns(self) -> list[str]:
@@ -88,42 +100,55 @@ class Roles:
 def guess_roles(
     first: Batch,
     label: str | None = None,
-    text: str | None = None,
+    text: str | Sequence[str] | None = None,
     features: Sequence[str] = (),
     exclude: Sequence[str] = (),
     categorical: Sequence[str] = (),
     words: bool = True,
+    decimal: str | None = None,
+    dates: str | None = None,
 ) -> Roles:
     """Assign roles to the columns from the first rows and the options."""
     names = first.table.column_names
-    for asked in filter(None, (label, text)):
+    texts = [text] if isinstance(text, str) else list(dict.fromkeys(text or ()))
+    for asked in filter(None, (label, *texts)):
         if asked not in names:
             raise SourceError(f"{first.source} has no column {asked!r}{nearest(asked, names)}")
     for flag, given in (("--features", features), ("--categorical", categorical)):
-        if given and text is not None:
-            raise SourceError(f"a model is of text or of a table: give --text or {flag}, not both.")
+        if given and texts:
+            raise SourceError(
+                f"a model is of text or of a table, it cannot take both: give --text or {flag}, not both."
+            )
+    text = " + ".join(texts) or None
+    asked_words = set(matching(categorical, names, first.source)) - {label}
+    as_written = {*texts, *asked_words, *([label] if label else [])}
+    readings = guess_readings(first.table, first.where, as_written, decimal, dates)
     # By position: a name may come twice.
-    columns = [described(first, i, name) for i, name in enumerate(names)]
-    excluded = set(matching(exclude, names, first.source))
-    asked_words = set(matching(categorical, names, first.source)) - excluded - {label}
-    open_to_guess = [c for c in columns if c.name not in excluded and c.name != label]
+    columns = [c for i, name in enumerate(names) for c in described(first, i, name, readings)]
+    known = list(dict.fromkeys([*names, *(c.name for c in columns)]))
+    excluded = set(matching(exclude, known, first.source))
+    asked_words -= excluded
+    open_to_use = [c for c in columns if not {c.name, c.source} & excluded and c.source != label]
     guessed = []
     if text is None and not features and not categorical and first.matrix is None:
-        text = _guess_text(open_to_guess, label is None)
+        text = _guess_text(open_to_use, label is None)
         guessed += ["text"] if text else []
     if label is None:
-        free = [c for c in open_to_guess if c.name != text and c.name not in asked_words]
+        free = [c for c in open_to_use if c.name != text and c.name not in asked_words]
         label = _guess_label(free, first.source, names)
         guessed.append("label")
+        open_to_use = [c for c in open_to_use if c.source != label]
     if text is not None or first.matrix is not None:
-        return Roles(label, text, (), tuple(guessed))
-    wanted = matching(features, names, first.source)
-    open_to_use = [c for c in columns if c.name != label and c.name not in excluded]
+        read = {text: Reading(tuple(texts), TEXT)} if text and len(texts) > 1 else {}
+        beside = _beside_text(open_to_use, text, words) if "text" in guessed else ()
+        return Roles(label, text, (), tuple(guessed), beside, readings=read)
+    wanted = matching(features, known, first.source)
     used, left_out = _features(open_to_use, wanted, asked_words, words)
     if not used:
+        why = "; ".join(f"{name}: {reason}" for name, reason in left_out[:2])
         raise SourceError(
             f"{first.source} has no column of numbers{' or categories' if words else ''} beside the label "
-            f"{label!r}: for documents say --text, for features --features."
+            f"{label!r}{f' ({why})' if why else ''}: for documents say --text, for features --features."
         )
     if not features:
         guessed.append("features")
@@ -136,11 +161,35 @@ def guess_roles(
         tuple(left_out),
         tuple(name for name, kind in kinds.items() if kind == "text"),
         tuple(name for name, kind in kinds.items() if kind == "truth"),
+        {c.name: readings[c.name] for c in used if c.name in readings},
     )
 
 
-def described(batch: Batch, position: int, name: str) -> Column:
-    """Return what the rows of a batch tell about one of its columns."""
+def _beside_text(columns: Sequence[Column], text: str | None, words: bool) -> tuple[tuple[str, str], ...]:
+    """Return the columns that would be features if there were no text."""
+    used, _ = _features([c for c in columns if c.name != text], (), (), words)
+    reason = "a model is of text or of a table, not yet of both"
+    return tuple((name, reason) for name in dict.fromkeys(c.source for c in used))
+
+
+def described(
+    batch: Batch, position: int, name: str, readings: Mapping[str, Reading] | None = None
+) -> list[Column]:
+    """Return what the rows of a batch tell about one of its columns, or about the features made from it."""
+    made = {feature: r for feature, r in (readings or {}).items() if r.columns == (name,)}
+    if not made:
+        return [_described(batch, position, name)]
+    out = []
+    for feature, reading in made.items():
+        if reading.what == UNCLEAR:
+            out.append(Column(name, UNCLEAR, 0, len(batch), reason=reading.notation))
+            continue
+        values = reading.numbers(batch.table.column(position), batch.where)
+        out.append(_of_numbers(feature, "number", values, of=name if reading.is_date else ""))
+    return out
+
+
+def _described(batch: Batch, position: int, name: str) -> Column:
     array = batch.table.column(position)
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
@@ -177,18 +226,21 @@ def described(batch: Batch, position: int, name: str) -> Column:
         values = array.cast(pa.float64(), safe=False)
     else:
         return Column(name, "other", 0, len(array))
+    return _of_numbers(name, "truth" if pa.types.is_boolean(kind) else "number", values)
+
+
+def _of_numbers(name: str, kind: str, values: pa.Array, of: str = "") -> Column:
     there = np.asarray(values.drop_null(), dtype=np.float64)
     if np.isnan(there).all():
-        return Column(name, "empty", 0, len(array))
+        return Column(name, "empty", 0, len(values), of=of)
     with np.errstate(invalid="ignore"):
         whole = bool(len(there)) and bool((there == np.rint(there)).all())
-    told = "truth" if pa.types.is_boolean(kind) else "number"
-    return Column(name, told, len(np.unique(there)), len(array), whole=whole)
+    return Column(name, kind, len(np.unique(there)), len(values), whole=whole, of=of)
 
 
 def _guess_text(columns: Sequence[Column], label_is_open: bool) -> str | None:
     spaced = [c for c in columns if c.kind == "text" and c.spaced]
-    numbers = sum(c.kind in ("number", "truth") and not c.identifies for c in columns)
+    numbers = len({c.source for c in columns if c.kind in ("number", "truth") and not c.identifies})
     # One of the columns with few values may be the label.
     beside = numbers + sum(c.is_category for c in columns) - label_is_open
     # Beside the columns of a table, short text that does not repeat is names or addresses.
@@ -217,7 +269,7 @@ def _features(
     columns: Sequence[Column], wanted: Sequence[str], categorical: Collection[str], words: bool
 ) -> tuple[list[Column], list[tuple[str, str]]]:
     if wanted:
-        return [c for c in columns if c.name in {*wanted, *categorical}], []
+        return [c for c in columns if {c.name, c.source} & {*wanted, *categorical}], []
     used, left_out = [], []
     for column in columns:
         is_word = column.is_category and words
@@ -228,7 +280,7 @@ def _features(
         elif column.kind in ("number", "truth") or is_word:
             used.append(column)
         else:
-            reason = "it holds text" if column.is_category else _UNUSED[column.kind]
+            reason = "it holds text" if column.is_category else column.reason or _UNUSED[column.kind]
             left_out.append((column.name, reason))
     return used, left_out
 

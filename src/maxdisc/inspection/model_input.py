@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +12,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from maxdisc.classifier import MaxDiscClassifier
-from maxdisc.files import Batch
+from maxdisc.files import Batch, Reading
 from maxdisc.inspection.matching import MatchedColumns
 from maxdisc.inspection.model_view import ModelView
 from maxdisc.numerics.matrices import Floats, Matrix, is_sparse
@@ -19,17 +21,29 @@ from maxdisc.words.scaling import CountScaler
 
 @dataclass(frozen=True, eq=False)
 class ModelInput:
-    """Model and the columns it takes."""
+    """Model, the columns it takes, and what its file remembers of its data."""
 
     estimator: Any
     fitted: ModelView
     text: str | None
+    about: dict[str, Any]
 
     @classmethod
-    def of(cls, estimator: Any, text: str | None = None) -> Self:
-        """Take a fitted model apart; ``text`` names the column of documents, should it take any."""
-        fitted = ModelView.of(estimator)
-        return cls(estimator, fitted, (text or "text") if takes_text(fitted) else None)
+    def of(cls, estimator: Any, about: dict[str, Any] | None = None) -> Self:
+        """Take a fitted model apart."""
+        fitted, about = ModelView.of(estimator), about or {}
+        return cls(estimator, fitted, about.get("text", "text") if takes_text(fitted) else None, about)
+
+    @cached_property
+    def readings(self) -> Mapping[str, Reading]:
+        """How columns are read that are not simply numbers or words; as they were when it was fitted."""
+        kept = self.about.get("readings", {})
+        return {feature: Reading.of(stored, feature) for feature, stored in kept.items()}
+
+    @property
+    def header(self) -> bool:
+        """Whether tables have a row of names, as that of the fit had."""
+        return bool(self.about.get("header", True))
 
     @property
     def classifier(self) -> MaxDiscClassifier:

@@ -33,6 +33,21 @@ def _are_names(value: Any) -> bool:
     return isinstance(value, list) and all(map(_is_name, value))
 
 
+def _are_readings(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(reading, list)
+        and len(reading) == 3
+        and reading[0] != []
+        and _are_names(reading[0])
+        and all(isinstance(part, str) for part in reading[1:])
+        for reading in value.values()
+    )
+
+
+def _is_truth(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
 _USUAL: dict[str, Callable[[Any], bool]] = {
     "rows": _is_count,
     "sources": _are_names,
@@ -40,4 +55,6 @@ _USUAL: dict[str, Callable[[Any], bool]] = {
     "text": _is_name,
     "label": _is_name,
     "layer": _is_name,
+    "header": _is_truth,
+    "readings": _are_readings,
 }

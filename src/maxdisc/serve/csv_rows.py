@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from maxdisc.files import Batch, SourceError, nearest, open_sink
+from maxdisc.files import Batch, Reading, SourceError, nearest, open_sink, sources
 from maxdisc.files.byte_streams import StreamOfBytes
 from maxdisc.files.delimited import open_delimited
 from maxdisc.inspection.model_input import Predictions
@@ -39,7 +39,7 @@ def predicted_csv(model: ServedModel, body: bytes, limits: Limits) -> tuple[byte
 
 
 def _written(model: ServedModel, body: bytes, limits: Limits) -> tuple[bytes, int]:
-    opened = open_delimited(StreamOfBytes(body, "the CSV"))
+    opened = open_delimited(StreamOfBytes(body, "the CSV"), header=model.header)
     most = len(model.columns) + MORE_COLUMNS
     if len(opened.names) > most:
         told = (
@@ -52,7 +52,7 @@ def _written(model: ServedModel, body: bytes, limits: Limits) -> tuple[bytes, in
     added = [*PREDICTED, *(["novelty"] if has_novelty else [])]
     out, n_rows = io.BytesIO(), 0
     sink = open_sink(out, "csv", [*_beside(names, added), *added], [])
-    for batch in _batches(opened.tables, names):
+    for batch in _batches(opened.tables, names, model.readings):
         n_rows += len(batch)
         if n_rows > limits.batch:
             raise RefusedError(413, f"the CSV has more than {limits.batch:,} rows: send it in parts.")
@@ -70,10 +70,10 @@ def _written(model: ServedModel, body: bytes, limits: Limits) -> tuple[bytes, in
     return out.getvalue(), n_rows
 
 
-def _batches(tables: Iterator[Any], names: list[str]) -> Iterator[Batch]:
+def _batches(tables: Iterator[Any], names: list[str], readings: Mapping[str, Reading]) -> Iterator[Batch]:
     first = 1
     for table in tables:
-        yield Batch(table.rename_columns(names), "the CSV", first)
+        yield Batch(table.rename_columns(names), "the CSV", first, readings=readings)
         first += table.num_rows
 
 
@@ -86,7 +86,8 @@ def _said(model: ServedModel, batch: Batch) -> Predictions:
 
 
 def _require_columns(model: ServedModel, names: list[str]) -> None:
-    missing = [column for column in model.columns if column not in names]
+    wanted = sources(model.columns, model.readings, names)
+    missing = [column for column in wanted if column not in names]
     if missing:
         shown = ", ".join(repr(name[:40]) for name in missing[:3])
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from maxdisc.files import nearest, table_of
+from maxdisc.files import Batch, SourceError, nearest, table_of
 from maxdisc.inspection.model_input import ModelInput
 from maxdisc.rows.frames import written_out
 from maxdisc.serve.refusals import RefusedError
@@ -28,6 +28,7 @@ class Columns:
         known = self.names or [str(name) for name in taker.fitted.names]
         self.place = {name: at for at, name in enumerate(known)}
         self._known = known
+        self._dates = {f: reading for f, reading in taker.readings.items() if reading.is_date}
         written, fitted = taker.fitted.written, taker.fitted
         self.kinds = [
             "category" if written[at] else "truth" if fitted.is_truth(at) else "number"
@@ -36,12 +37,32 @@ class Columns:
 
     def taken(self, rows: list[dict[str, Any]]) -> Any:
         """Return rows as the model takes them; a refusal names the row and the column."""
+        rows = self._with_dates(rows)
         for row, cells in enumerate(rows):
             if not cells.keys() <= self.place.keys():
                 self._refuse_unknown(row, cells)
         if not self.sparse:
             return self._table(rows)
         return self._objects(rows) if self._told_apart else self._matrix(rows)
+
+    def _with_dates(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return rows in which dates, which come as text, are the features that are made from them."""
+        for column in {reading.columns[0] for reading in self._dates.values()} - self.place.keys():
+            for row, cells in enumerate(rows):
+                if not isinstance(cells.get(column), str | None):
+                    raise _other(cells[column], row, column, "a date as text")
+            table = table_of({column: [cells.get(column) for cells in rows]}, {column})
+            batch = Batch(table, "the request", 0, readings=self._dates)
+            made = [name for name, reading in self._dates.items() if reading.columns == (column,)]
+            try:
+                parts = batch.numbers(made).to_pylist()
+            except SourceError as error:
+                raise RefusedError(422, str(error)) from None
+            rows = [
+                {**part, **{name: cell for name, cell in cells.items() if name != column}}
+                for part, cells in zip(parts, rows, strict=True)
+            ]
+        return rows
 
     def _refuse_unknown(self, row: int, cells: dict[str, Any]) -> None:
         unknown = [name for name in cells if name not in self.place]

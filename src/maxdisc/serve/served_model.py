@@ -44,7 +44,7 @@ class ServedModel(ModelInput):
         estimator = from_bytes(content, str(path))
         container = Container.of(content)
         about = remembered(container.document["about"])
-        taker = _taken(estimator, about.get("text"), path)
+        taker = _taken(estimator, about, path)
         checksum = content[container.checksum.begin : container.checksum.end].hex()
         file = {
             "format": container.document["format"],
@@ -52,7 +52,7 @@ class ServedModel(ModelInput):
             "checksum": checksum,
             "loaded_at": datetime.now(UTC).isoformat(timespec="seconds"),
         }
-        return cls(taker.estimator, taker.fitted, taker.text, name, file).warmed()
+        return cls(taker.estimator, taker.fitted, taker.text, about, name, file).warmed()
 
     def warmed(self) -> ServedModel:
         """Do once what the first request would have to wait for; an empty row may be none that it takes."""
@@ -112,9 +112,10 @@ class ServedModel(ModelInput):
         return [str(name).lower() for name in self.ranking.features]
 
 
-def _taken(estimator: Any, text: str | None, path: Path) -> ModelInput:
+def _taken(estimator: Any, about: dict[str, Any], path: Path) -> ModelInput:
     try:
-        taker = ModelInput.of(estimator, text)
+        taker = ModelInput.of(estimator, about)
+        _ = taker.readings
     except ValueError as error:
         raise ModelFileError(f"{path}: {error}") from None
     if takes_text(taker.fitted) and not isinstance(taker.fitted.before[0], TermFrequencyVectorizer):  # type: ignore[index]  # text has a step before

@@ -15,7 +15,15 @@ from maxdisc.cli.fit.options import DataOptions, LearningOptions, StreamOptions,
 from maxdisc.cli.fit.request import FitRequest
 from maxdisc.cli.fit.summary import fit_facts, moments_note, note_roles, show_facts
 from maxdisc.cli.option_groups import flatten_groups
-from maxdisc.cli.options import OUTPUT, DataArgument, Engine, ForceOption, JsonOption, QuietOption
+from maxdisc.cli.options import (
+    OUTPUT,
+    DataArgument,
+    Engine,
+    FileOptions,
+    ForceOption,
+    JsonOption,
+    QuietOption,
+)
 from maxdisc.cli.outputs import require_writable, written_since
 from maxdisc.model_file.about import file_names
 
@@ -37,6 +45,7 @@ def fit(
     ],
     *,
     columns: DataOptions,
+    files: FileOptions,
     learning: LearningOptions,
     words: WordOptions,
     moments: Annotated[
@@ -82,26 +91,26 @@ def fit(
     speech = Speech(quiet)
     force = force or (passes.resume and written_since(output, passes.checkpoint))
     require_writable(output, force, data, columns.format_name, words.files)
-    request = FitRequest.of(columns, learning, words, passes, workers)
+    request = FitRequest.of(columns, files, learning, words, passes, workers)
     from maxdisc.cli.model import note_values
     from maxdisc.files import Dataset
 
     dataset = Dataset(
         data,
         format=columns.format_name,
-        encoding=columns.encoding,
-        layer=columns.layer,
-        text_column=columns.text,
+        text_column=next(iter(columns.text or ()), None),
         label_column=columns.label,
+        **files.reading(),
     )
     roles = request.roles(dataset)
     parameters = request.parameters(roles, dataset.name)
     note_values(dataset, speech)
+    request.require_words(dataset.preview(), roles, speech)
     fit_rows = _fit_elsewhere if workers.are_elsewhere else _fit_here
     result = fit_rows(request, parameters, dataset, roles, speech)
     from maxdisc.model_file.persistence import save
 
-    about = _about(roles, result.rows, dataset.find_formats(), columns.layer)
+    about = _about(roles, result.rows, dataset)
     save(result.model, output, moments=moments, about=about)
     if moments:
         speech.note(moments_note(output))
@@ -255,10 +264,9 @@ def _give_names(model: Any, names: list[str] | None) -> None:
         first.feature_names_in_ = np.array(names, dtype=object)
 
 
-def _about(
-    roles: Roles, rows: Described, formats: dict[str, str], layer: str | None = None
-) -> dict[str, Any]:
+def _about(roles: Roles, rows: Described, dataset: Dataset) -> dict[str, Any]:
     """Return what the model file remembers of its data: names of files, but not where they were."""
+    formats = dataset.find_formats()
     about: dict[str, Any] = {
         "label": roles.label,
         "rows": len(rows),
@@ -267,6 +275,10 @@ def _about(
     }
     if roles.text is not None:
         about["text"] = roles.text
-    if layer is not None:
-        about["layer"] = layer
+    if dataset.layer is not None:
+        about["layer"] = dataset.layer
+    if dataset.header is False:
+        about["header"] = False
+    if roles.readings:
+        about["readings"] = {feature: reading.stored() for feature, reading in roles.readings.items()}
     return about

@@ -49,14 +49,14 @@ class _Reading:
 
     roles: Roles
     columns: Sequence[str]
-    encoding: str
+    options: dict[str, Any]
     has_column_families: bool
 
     def __call__(self, file: tuple[str, str | None]) -> Iterator[Labelled]:
         (path, form), roles = file, self.roles
-        names = {"text_column": roles.text, "label_column": roles.label}
+        names: dict[str, Any] = {"text_column": roles.text, "label_column": roles.label}
         try:
-            dataset = Dataset([path], format=form, encoding=self.encoding, **names)
+            dataset = Dataset([path], format=form, **names, **self.options)
             for batch in dataset.batches([roles.label, *self.columns], may_be_empty=True):
                 told = partial(naming_rows, where=batch.where)
                 if not self.columns:
@@ -88,7 +88,7 @@ def fit_on_dask(
     columns = [roles.text] if roles.text else list(roles.features)
     names = None if roles.text else np.array(columns, dtype=object)
     has_column_families = not roles.text and Settings.of(model.get_params(deep=False)).reads_frames()
-    given = (dataset.encoding, has_column_families)
+    given = (dataset.options, has_column_families)
     labels, rows = (DaskEngine(files, _Reading(roles, some, *given)) for some in ((), columns))
     # A failure is one line, also where it cuts connections; the threads behind them outlive this function.
     logging.disable(logging.CRITICAL)

@@ -62,7 +62,7 @@ def fit_on_spark(
     names = list(roles.features) or None
     classifier = MaxDiscClassifier(**learning)
     vectorizer = None if roles.text is None else TermFrequencyVectorizer(**words)
-    read = partial(_pieces, places, dataset.encoding, roles)
+    read = partial(_pieces, places, dataset.options, roles)
     with session(master) as spark, speech.progress(f"fitting {dataset.name} on {master}"):
         engine = FrameEngine(spark.range(0, len(places), 1, len(places)), read, len(places))
         model = fit_pieces(engine, classifier, vectorizer, classes_of, names)
@@ -74,15 +74,17 @@ def fit_on_spark(
     return model, RowsElsewhere(np.array(sorted(seen[0].labels), dtype=np.str_), seen[0].n_rows)
 
 
-def _pieces(places: list[Any], encoding: str, roles: Roles, batches: Iterator[Any]) -> Iterator[Piece]:
+def _pieces(
+    places: list[Any], options: dict[str, Any], roles: Roles, batches: Iterator[Any]
+) -> Iterator[Piece]:
     """Yield the rows of the files whose numbers come in batches."""
     for place in (places[number] for batch in batches for number in batch["id"].to_pylist()):
         dataset = Dataset(
             [str(place.path)],
             format=place.format,
-            encoding=encoding,
             text_column=roles.text,
             label_column=roles.label,
+            **options,
         )
         dataset.places = [place]
         for batch in dataset.batches(roles.columns):

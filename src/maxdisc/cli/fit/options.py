@@ -17,21 +17,22 @@ from maxdisc.cli.options import (
     TEXT,
     WORKERS,
     ClassWeight,
+    DateOrder,
     Divergence,
-    EncodingOption,
     Engine,
     Evidence,
     Family,
     FormatOption,
     LabelOption,
-    LayerOption,
     Missing,
     Rule,
     Scale,
     SkipUnlabelledOption,
     Structure,
-    TextOption,
 )
+
+#: Two letters or digits, or more, in a row.
+TOKEN_PATTERN = r"(?u)\b\w\w+\b"
 
 
 # A function: the fields below are evaluated where a lambda would not find the name of the enum.
@@ -43,7 +44,15 @@ def _complete_family(incomplete: str) -> list[str]:
 class DataOptions:
     """Files, columns and labels."""
 
-    text: TextOption = None
+    text: Annotated[
+        Optional[list[str]],
+        typer.Option(
+            "--text",
+            metavar="COL",
+            help="The column that holds the documents; of several, the texts are joined.",
+            rich_help_panel=DATA,
+        ),
+    ] = None
     label: LabelOption = None
     features: Annotated[
         Optional[list[str]],
@@ -74,8 +83,14 @@ class DataOptions:
         ),
     ] = Missing.ignore
     format: FormatOption = None
-    layer: LayerOption = None
-    encoding: EncodingOption = "utf-8"
+    dates: Annotated[
+        Optional[DateOrder],
+        typer.Option(
+            "--dates",
+            help="The order of day, month and year where it is not clear.",
+            rich_help_panel=DATA,
+        ),
+    ] = None
     skip_unlabelled: SkipUnlabelledOption = False
     unlabelled: Annotated[
         Optional[str],
@@ -203,6 +218,15 @@ class WordOptions:
             metavar="WORDS", help="english, or a file with a word on each line.", rich_help_panel=TEXT
         ),
     ] = None
+    token_pattern: Annotated[
+        str,
+        typer.Option(
+            metavar="REGEX",
+            help=r"What a word is; \\S+ is whatever has no spaces, such as emoji and single letters.",
+            show_default=False,
+            rich_help_panel=TEXT,
+        ),
+    ] = TOKEN_PATTERN
     min_count: Annotated[
         int, typer.Option(min=1, help="Words found less often are dropped.", rich_help_panel=TEXT)
     ] = 1
@@ -241,6 +265,7 @@ class WordOptions:
         return {
             "scale": None if self.scale is Scale.none else self.scale.value,
             "stop_words": _stop_words(self.stop_words),
+            "token_pattern": self.token_pattern,
             "min_count": self.min_count,
             "min_df": _number_or_word(self.min_df, "--min-df"),
             "max_df": _number_or_word(self.max_df, "--max-df"),

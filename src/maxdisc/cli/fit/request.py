@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from maxdisc.cli.failures import BadInputError
 from maxdisc.cli.fit.column_options import ColumnOptions, require_numbers
-from maxdisc.cli.fit.options import DataOptions, LearningOptions, StreamOptions, WordOptions, WorkerOptions
-from maxdisc.cli.options import Engine, Family, Scale, Structure
+from maxdisc.cli.fit.options import (
+    TOKEN_PATTERN,
+    DataOptions,
+    LearningOptions,
+    StreamOptions,
+    WordOptions,
+    WorkerOptions,
+)
+from maxdisc.cli.options import Engine, Family, FileOptions, Scale, Structure
 
 if TYPE_CHECKING:
-    from maxdisc.files import Dataset, Roles
+    from maxdisc.cli.console import Speech
+    from maxdisc.files import Batch, Dataset, Roles
 
 
 @dataclass(frozen=True)
@@ -19,6 +28,7 @@ class FitRequest:
     """Validated options of a fit."""
 
     data: DataOptions
+    files: FileOptions
     columns: ColumnOptions
     #: Parameters of the classifier and of the vectorizer.
     learning: dict[str, Any]
@@ -35,6 +45,7 @@ class FitRequest:
     def of(
         cls,
         data: DataOptions,
+        files: FileOptions,
         learning: LearningOptions,
         words: WordOptions,
         passes: StreamOptions,
@@ -65,6 +76,7 @@ class FitRequest:
         workers.require_named()
         request = cls(
             data,
+            files,
             columns,
             parameters,
             word_parameters,
@@ -101,12 +113,32 @@ class FitRequest:
             exclude,
             self.columns.categorical,
             words=not self.one_family,
+            decimal=self.files.decimal,
+            dates=self.data.dates,
         )
+        dataset.readings = roles.readings
         if features and dataset.matrix_names is not None:
             raise BadInputError(f"--features picks columns of tables: of {dataset.name} all genes are used.")
         if self.workers.engine is Engine.spark:
             require_numbers(roles, "--engine spark")
         return roles
+
+    def require_words(self, batch: Batch, roles: Roles, speech: Speech) -> None:
+        """Raise ``BadInputError`` if most of the first documents hold no word; tell of some."""
+        if roles.text is None:
+            return
+        pattern = _pattern(self.words["token_pattern"])
+        there = [text for text in batch.texts(roles.text) if text.strip()]
+        without = sum(pattern.search(text) is None for text in there)
+        told = f"{without:,} of the first {len(there):,} documents of {batch.source} hold no word"
+        if 2 * without > len(there):
+            is_usual = self.words["token_pattern"] == TOKEN_PATTERN
+            what = ", which is two letters or digits or more" if is_usual else ""
+            raise BadInputError(
+                f"{told}{what}: say --token-pattern '\\S+' to take whatever stands between spaces as words."
+            )
+        if 10 * without > len(there):
+            speech.note(f"{told}: --token-pattern says what a word is")
 
     def parameters(self, roles: Roles, source: str) -> dict[str, Any]:
         """Return the parameters of the classifier for these columns."""
@@ -114,6 +146,13 @@ class FitRequest:
         if self.learning["redundancy"] and roles.features and family == Family.auto:
             family = Family.gaussian.value
         return self.learning | {"family": family}
+
+
+def _pattern(written: str) -> re.Pattern[str]:
+    try:
+        return re.compile(written)
+    except re.error as error:
+        raise BadInputError(f"--token-pattern {written!r} is no regular expression: {error}.") from None
 
 
 def _require_soft(

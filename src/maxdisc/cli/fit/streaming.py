@@ -80,8 +80,10 @@ class Streaming:
             "the encoding": self.dataset.encoding,
             "the format": ", ".join(sorted(set(self.dataset.formats.values()))),
         }
-        if self.dataset.layer is not None:
-            given["--layer"] = self.dataset.layer
+        chosen = {"--layer": self.dataset.layer, "--sheet": self.dataset.sheet}
+        given |= {flag: value for flag, value in chosen.items() if value is not None}
+        if self.roles.readings:
+            given["how columns are read"] = _digest([[f, r.stored()] for f, r in self.roles.readings.items()])
         for name, value in chain.from_iterable(part.items() for part in self.settings.values()):
             written = json.dumps(value)
             given[_OPTIONS.get(name, f"--{name.replace('_', '-')}")] = (

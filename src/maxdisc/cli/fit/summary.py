@@ -141,6 +141,8 @@ def moments_note(output: Path) -> str:
 def note_roles(roles: Roles, rows: Described, speech: Speech) -> None:
     """Show what was guessed, and what was left out."""
     from maxdisc.cli.labelled import classes_among
+    from maxdisc.files import summary
+    from maxdisc.files.cells import MISSING
 
     if roles.guessed:
         parts = [f"label: {roles.label} ({len(classes_among(rows))} classes)"]
@@ -152,6 +154,14 @@ def note_roles(roles: Roles, rows: Described, speech: Speech) -> None:
             parts.append(f"features: {_some(roles.features)}")
             flags += ["--features"] if "features" in roles.guessed else []
         speech.note(", ".join(parts) + "; change with " + ", ".join(flags))
+    lost = sorted(label for label in classes_among(rows) if label.lower() in MISSING)
+    if lost:
+        speech.note(
+            f"{lost[0]!r} is taken for a class of its own; if it means that there is no label, say "
+            f"--unlabelled {lost[0]!r}"
+        )
+    if read := summary(roles.readings):
+        speech.note(read)
     for reason in dict.fromkeys(reason for _, reason in roles.left_out):
         names = [name for name, why in roles.left_out if why == reason]
         why = (
