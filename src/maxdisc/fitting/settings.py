@@ -132,7 +132,7 @@ class Settings:
 
     @property
     def may_select_pairs(self) -> bool:
-        """Return whether held-out documents may ask for pairs of words: with refined evidence, of open size."""
+        """Return whether held-out documents may ask for pairs of words."""
         return self.may_refine and self.joint is None and self.n_features == "auto"
 
     def size(self, n_features: int) -> int | None:
