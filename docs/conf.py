@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.zip"]
 html_theme = "furo"
-html_title = "maxdisc"
+release = version = installed_version("maxdisc")
+html_title = f"maxdisc {release}"
 html_static_path = ["static"]
 html_css_files = ["docs.css"]
 html_theme_options = {"navigation_with_keys": True}
