@@ -49,7 +49,7 @@ sides predict complete rows. Vowpal Wabbit and fastText read words from a file; 
 times.
 """
 
-GROWTH = """## How cost grows
+GROWTH = """## Scaling
 
 `{command}` measures exponents, the slope of log time over log size, each axis over two decades while the
 others are held fixed. One thread, processor time, all sizes taking turns.
