@@ -145,6 +145,7 @@ def added(settings: Settings, before: FittedModel | None, data: Data) -> FittedM
     family = data.family_under(settings)
     moments: AnyMoments = rows.moments(cast(Family, family))[0]
     require_summable([moments], family, data.names)
+    warn_of_lost_digits(moments, family, data.names)
     given = (data.schema, data.names)
     if before is None:
         choice = settings.usual(family, moments.n_features)
