@@ -77,6 +77,21 @@ BAD_DATA = {
     "n-grams in superscript": (lambda d: write(d, TEXT), ["--ngrams", "²,²"], "--ngrams takes two numbers"),
     "not a number": (lambda d: write(d, TEXT), ["--min-df", "nan"], "--min-df takes a number, got 'nan'"),
     "twice": (lambda d: write(d, "x,x,y\n1,2,a\n3,4,b\n5,6,a\n7,8,b\n"), [], "more than one column 'x'"),
+    "one family of categories for vectors": (
+        lambda d: write(d, "1 1:2 2:1\n0 1:1\n" * 5, "a.svm"),
+        ["--family", "categorical"],
+        "--family categorical is for tables, and ",
+    ),
+    "redundancy of categories": (
+        lambda d: write(d, "x,t,y\n1,u,a\n3,v,b\n5,u,a\n7,v,b\n"),
+        ["--redundancy", "0.5", "--label", "y", "--categorical", "t"],
+        "--redundancy is of numbers of one family: leave out --categorical",
+    ),
+    "no label in some rows": (
+        lambda d: write(d, "x,y\n1,a\n2,b\n3,\n4,\n"),
+        ["--label", "y"],
+        "2 of 4 rows of ",
+    ),
     "folds": (lambda d: write(d, TEXT), ["--folds", "some"], "--folds takes holdout, hash, or a number"),
     "n-grams": (lambda d: write(d, TEXT), ["--ngrams", "one"], "--ngrams takes two numbers"),
     "too many features": (lambda d: write(d, TEXT), ["--n-features", "99"], "n_features=99 is more than"),
@@ -117,6 +132,20 @@ def test_a_quantity_is_not_a_label(run, tmp_path, kind, way):
     assert run(*fit, "--categorical", "price").code == 0
     names = write(tmp_path, data.read_text().replace(".", "th "), "names.csv")
     assert run("fit", names, *fit[2:], "--force").code == 0
+
+
+@pytest.mark.filterwarnings("default:class .* has a single row")
+@pytest.mark.filterwarnings("default:column .* varies")
+def test_what_is_fitted_all_the_same_is_warned_of_in_one_line(run, tmp_path):
+    rows = [f"{1e15 + n % 5},{n % 7 / 8},{'ab'[n % 2]}" for n in range(40)]
+    data = write(tmp_path, "\n".join(["far,near,y", *rows, f"{1e15 + 2},0.4,alone"]) + "\n")
+    done = run("fit", data, "--label", "y", "--folds", "2", "-o", tmp_path / "m.maxdisc")
+    assert done.code == 0
+    warned = [line for line in done.err.splitlines() if "varies" in line or "single row" in line]
+    assert [line.split(" (")[0][:40] for line in sorted(warned)] == [
+        "class 'alone' has a single row, and even",
+        "column 'far' varies by less than 1,000 t",
+    ]
 
 
 def test_output_that_exists_is_refused_before_anything_is_read(run, files, tmp_path):

@@ -108,6 +108,14 @@ CASES = {
         lambda: MaxDiscClassifier().fit(X, np.arange(30)),
         "y holds 30 different numbers in 30 rows: is it a quantity",
     ),
+    "a quantity that is not whole": (
+        lambda: MaxDiscClassifier().fit(MEASURED, MEASURED[:, 0]),
+        "Unknown label type: continuous. y holds 60 different numbers in 60 rows, not all of them whole: is",
+    ),
+    "a quantity among objects": (
+        lambda: MaxDiscClassifier().fit(MEASURED, MEASURED[:, 0].astype(object)),
+        "Unknown label type: continuous. y holds 60 different numbers in 60 rows, not all of them whole: is",
+    ),
     "a quantity in the rows that have a label": (
         lambda: MaxDiscClassifier(unlabelled=-1).fit(np.vstack([X, X]), np.r_[np.arange(30), [-1] * 30]),
         "y holds 30 different numbers in 30 rows: is it a quantity",
@@ -310,8 +318,17 @@ def test_an_offset_that_takes_the_digits_is_said(settings):
     model = MaxDiscClassifier(cv=2, **settings)
     with pytest.warns(UserWarning, match=r"column 2 varies by less than 1,000 times the rounding error"):
         model.fit(MEASURED + np.array([0.0, 0.0, 1e14, 0.0]), labels)
-    with pytest.warns(UserWarning, match=r"column 'a' \(and 1 more\) varies"):
-        model.fit(pd.DataFrame(MEASURED + np.array([1e14, 0.0, 0.0, -1e14]), columns=list("abcd")), labels)
+    for offset in (1e14, 1e15):
+        frame = pd.DataFrame(MEASURED + np.array([offset, 0.0, 0.0, -offset]), columns=list("abcd"))
+        with pytest.warns(UserWarning, match=r"column 'a' \(and 1 more\) varies"):
+            model.fit(frame, labels)
+
+
+def test_an_offset_that_takes_the_digits_is_said_of_batches():
+    with pytest.warns(UserWarning, match=r"column 2 varies by less than 1,000 times the rounding error"):
+        MaxDiscClassifier("gaussian").partial_fit(
+            MEASURED + np.array([0.0, 0.0, 1e14, 0.0]), np.arange(60) % 3, classes=range(3)
+        )
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e9, -1e11])

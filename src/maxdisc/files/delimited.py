@@ -19,8 +19,8 @@ from maxdisc.files.naming import name_columns
 from maxdisc.files.places import SourceError
 
 _SHOWN = 40
-# So long the end of a damaged file is waited for; large ones are not read ahead to their end.
-_PATIENCE = 0.5
+# So long pyarrow's thread is waited for; of a large file it may have read all that it reads ahead.
+_PATIENCE = 0.2
 # Names in quotes may go on over lines, but not for ever.
 _QUOTED_NAMES = 2**20
 # The first line of a CSV that Excel writes for itself.
@@ -158,9 +158,21 @@ class _Reads:
 
     def __init__(self, file: io.BufferedReader, begun: bytes) -> None:
         self._file, self._begun = file, begun
+        self._stopped = False
         self.ended = threading.Event()
 
+    def stop(self) -> None:
+        """Let there be no more, and wait for the thread to see it.
+
+        It reads ahead: if Python ends meanwhile, the process is aborted.
+        """
+        self._stopped = True
+        self.ended.wait(_PATIENCE)
+
     def read(self, size: int = -1) -> bytes:
+        if self._stopped or self._file.closed:
+            self.ended.set()
+            return b""
         data, self._begun = self._begun[:size] if size >= 0 else self._begun, self._begun[size:]
         data += self._file.read(size - len(data) if size >= 0 else -1)
         if not data:
@@ -198,9 +210,9 @@ def _tables(
             for batch in reader:
                 yield pa.Table.from_batches([batch]).rename_columns([names[i] for i in wanted])
         except pa.ArrowInvalid as error:
-            # Its thread reads ahead: if Python ends meanwhile, the process is aborted.
-            reads.ended.wait(_PATIENCE)
             raise _explained(stream.name, str(error)) from None
+        finally:
+            reads.stop()
 
 
 def _explained(name: str, error: str) -> SourceError:

@@ -25,7 +25,15 @@ from maxdisc.fitting.fitted_model import FittedModel
 from maxdisc.fitting.learning import Data
 from maxdisc.fitting.settings import Settings
 from maxdisc.moments.class_moments import ratio
-from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, canonical, column_name, require_indices
+from maxdisc.numerics.matrices import (
+    Booleans,
+    Floats,
+    Integers,
+    Matrix,
+    canonical,
+    column_name,
+    require_indices,
+)
 from maxdisc.numerics.user_warnings import notice
 from maxdisc.rows.frames import Cells, cells_of, is_frame, require_distinct_names, require_table
 from maxdisc.rows.row_sources import ArrayRows, Folds
@@ -136,7 +144,7 @@ def names_of(estimator: BaseEstimator) -> npt.NDArray[np.generic] | None:
 def _checked_weights(X: Any, labels: npt.NDArray[np.generic], sample_weight: Any) -> Floats:
     """The weights of rows; raise ``ValueError`` for labels that are none, and for weights that do not do."""
     if labels.dtype.kind not in "USiub":  # words and whole numbers are labels, and take long to look at
-        check_classification_targets(labels)
+        _require_whole(labels)
     weights: Floats = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if not weights.any():
         raise ValueError("sample weights must contain at least one non-zero number: all are zero.")
@@ -144,6 +152,25 @@ def _checked_weights(X: Any, labels: npt.NDArray[np.generic], sample_weight: Any
         if not np.isfinite(weights.sum() ** 2):
             raise ValueError("sample weights are too large to be squared: rescale them.")
     return weights
+
+
+def _require_whole(labels: npt.NDArray[np.generic]) -> None:
+    """Raise ``ValueError`` for labels that are a quantity: numbers that are not whole."""
+    try:
+        check_classification_targets(labels)
+    except ValueError:
+        try:
+            n_different = len(np.unique(labels.astype(np.float64)))
+        except (TypeError, ValueError):
+            n_different = 0
+        if not n_different:
+            raise
+        # The first words are those that scikit-learn's checks look for.
+        raise ValueError(
+            f"Unknown label type: continuous. y holds {n_different:,} different numbers in {len(labels):,} "
+            "rows, not all of them whole: is it a quantity? Bin it into classes, or pass numbers that are "
+            "names as strings."
+        ) from None
 
 
 def cells(estimator: BaseEstimator, X: Any, reset: bool, wanted: Integers | None = None) -> Cells:

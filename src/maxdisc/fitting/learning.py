@@ -116,7 +116,7 @@ def warn_of_lost_classes(learnt: FittedModel, rows: Rows) -> None:
     lost = single[decision.scores(rows.X[single]).argmax(axis=1) != codes[single]]
     if len(lost):
         first = learnt.classes[codes[lost[:1]]].tolist()[0]
-        more = f" (and {len(lost) - 1} more such classes)" if len(lost) > 1 else ""
+        more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
         notice(
             f"class {first!r}{more} has a single row, and even this row is predicted as another class: give "
             "it more rows, or leave it out."
@@ -145,6 +145,7 @@ def added(settings: Settings, before: FittedModel | None, data: Data) -> FittedM
     family = data.family_under(settings)
     moments: AnyMoments = rows.moments(cast(Family, family))[0]
     require_summable([moments], family, data.names)
+    warn_of_lost_digits(moments, family, data.names)
     given = (data.schema, data.names)
     if before is None:
         choice = settings.usual(family, moments.n_features)

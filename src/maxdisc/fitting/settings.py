@@ -208,7 +208,10 @@ class Settings:
     def require_mixable(self, columns: bool) -> None:
         """Raise ``ValueError`` for what columns that are told apart cannot have."""
         if columns and self.redundancy:
-            raise ValueError("redundancy is of numbers of one family: use redundancy=0.0 for mixed columns.")
+            raise ValueError(
+                "redundancy is of numbers of one family, and X has other columns: leave them out, or use "
+                "redundancy=0.0."
+            )
 
     def require_single_features(self, method: str) -> None:
         """Raise ``ValueError`` where sums for each feature alone, which batches add to, are not enough."""

@@ -33,6 +33,8 @@ MANY_ZEROS = 0.05
 MOST_CODES = 24
 #: ... if there are so many rows for each on average.
 ROWS_PER_CODE = 10
+#: Numbers that vary by no larger share of the largest have an offset, which only a Gaussian bears.
+NARROW = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,11 +64,12 @@ class Values:
     def allowed(self) -> dict[str, Booleans]:
         """For each family that may be taken, the columns that allow it; from the most particular on."""
         found = (self.count > 0) & np.isfinite(self.low) & np.isfinite(self.high)
-        counts = found & self.whole & (self.low >= 0)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             n_codes = self.high - self.low + 1
+            is_narrow = (self.low > 0) & (n_codes > 1) & (self.high - self.low <= NARROW * self.high)
+        counts = found & self.whole & (self.low >= 0) & ~is_narrow
         few = self.whole & (n_codes <= MOST_CODES) & (self.count >= ROWS_PER_CODE * n_codes)
-        positive = found & ~self.whole & (self.low > 0)
+        positive = found & ~self.whole & (self.low > 0) & ~is_narrow
         return {
             "poisson": counts,
             "geometric": counts,
