@@ -21,7 +21,6 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxdisc import MaxDiscClassifier, Smoothing
 from maxdisc.families import FAMILIES
@@ -34,30 +33,6 @@ families = pytest.mark.parametrize("name", FAMILIES)
 # The generative model itself, as peers and laws of densities know it.
 RawClassifier = partial(MaxDiscClassifier, evidence="raw")
 both = pytest.mark.parametrize("evidence", ["raw", "calibrated"])
-
-
-@pytest.mark.filterwarnings("ignore:class .* has a single row")
-@parametrize_with_checks(
-    [
-        MaxDiscClassifier(),
-        # One check compares an array with a frame, whose columns have families of their own.
-        MaxDiscClassifier(evidence="raw"),
-        # How much is chosen, and on how many folds, makes no difference to a check but its time.
-        *(
-            MaxDiscClassifier(family, evidence=evidence, cv=2, smoothing=1.0)
-            for family in ("gaussian", "exponential", "poisson")
-            for evidence in ("raw", "calibrated")
-        ),
-    ],
-    # Its rows are negative, whatever the estimator says of those that it takes.
-    expected_failed_checks=lambda estimator: (
-        {"check_class_weight_classifiers": "negative rows"}
-        if estimator.family in ("exponential", "poisson")
-        else {}
-    ),
-)
-def test_scikit_learn(estimator, check):
-    check(estimator)
 
 
 # ---------------------------------------------------------------- peers as oracles

@@ -13,23 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxdisc import DiscriminativeMaxEnt, TermFrequencyVectorizer
 from maxdisc.testing import random_data
-
-
-@parametrize_with_checks([DiscriminativeMaxEnt()])
-def test_scikit_learns_checks(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.whole
-@parametrize_with_checks([DiscriminativeMaxEnt("gis", max_iter=30), DiscriminativeMaxEnt("iis", max_iter=30)])
-def test_scikit_learns_checks_of_scaling(estimator, check):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        check(estimator)
 
 
 def iris():
@@ -301,11 +287,6 @@ def sparse_rows(n_rows=300, n_features=500, n_classes=4, seed=0):
 def loss_of(model, X, y, penalty=1.0, weight=1.0):
     log_p = model.predict_log_proba(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
     return 0.5 * penalty * (model.coef_**2).sum() - (weight * log_p).sum()
-
-
-@parametrize_with_checks([DiscriminativeMaxEnt("dual", tol=1e-16)])
-def test_scikit_learns_checks_of_the_dual(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("name", ["iris", "cancer", "counts"])

@@ -11,7 +11,6 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GroupKFold, ShuffleSplit, StratifiedKFold
 from sklearn.pipeline import Pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxdisc import MaxDiscClassifier, MaxDiscSearchCV, TermFrequencyVectorizer
 from maxdisc.search import FOR_FRAMES, FOR_TABLES, FOR_TEXT, FOR_WIDE_TABLES
@@ -274,22 +273,14 @@ def test_missing_cells():
     assert MaxDiscSearchCV(cv=3).fit(X, y).score(X, y) > 0.9
 
 
-def not_equal(_estimator):
-    """What the usual search does not promise of weights."""
-    return {
-        # The mean length of rows, by which counts are scaled, does not know weights.
-        "check_sample_weight_equivalence_on_sparse_data": "counts are scaled before rows are weighed",
-        # Probabilities differ in the fifth digit, where the check asks for the ninth.
-        "check_sample_weight_equivalence_on_dense_data": "conditional models are solved to four digits",
-    }
-
-
-@parametrize_with_checks([MaxDiscSearchCV([{"smoothing": 1.0}, {"n_features": "all"}], cv=3)])
-def test_scikit_learn_has_no_complaints(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.slow
-@parametrize_with_checks([MaxDiscSearchCV()], expected_failed_checks=not_equal)
-def test_scikit_learn_has_no_complaints_about_the_usual_search(estimator, check):
-    check(estimator)
+def test_scaling_knows_the_weights_of_rows():
+    rng = np.random.default_rng(0)
+    y = np.arange(90) % 3
+    X = rng.poisson(np.exp(rng.normal(size=(3, 8)))[y] * rng.uniform(0.2, 5.0, size=(90, 1)))
+    times = rng.integers(0, 3, size=90)
+    search = MaxDiscSearchCV([{"scale": "length", "n_features": "all", "evidence": "raw"}], cv="hash")
+    weighed = clone(search).fit(X, y, times).predict_proba(X)
+    repeated = clone(search).fit(np.repeat(X, times, axis=0), np.repeat(y, times)).predict_proba(X)
+    np.testing.assert_allclose(weighed, repeated, atol=1e-10)
+    with pytest.raises(ValueError, match="at least one non-zero number"):
+        clone(search).fit(X, y, np.zeros(90))

@@ -163,7 +163,10 @@ class MaxDiscSearchCV(TransformerMixin, ClassifierMixin, BaseEstimator):
         for candidate in listed:
             start = time.perf_counter()
             parameters = {"random_state": seed, **candidate}
-            front = self._front(words, X, parameters.pop("scale", None), "scale" in candidate)
+            scale = parameters.pop("scale", None)
+            front = None
+            if words is not None or "scale" in candidate:
+                front = self._front(words, X, scale, sample_weight)
             classifier = MaxDiscClassifier(**{"cv": splits, **parameters})
             rows = X if front is None else front.transform(X) if isinstance(front, CountScaler) else front[1]
             classifier.fit(rows, y, sample_weight, groups)
@@ -224,11 +227,15 @@ class MaxDiscSearchCV(TransformerMixin, ClassifierMixin, BaseEstimator):
         return [c for c in listed if _told(c) not in refined]
 
     def _front(
-        self, words: TermFrequencyVectorizer | None, X: Matrix, scale: str | None, scales: bool
+        self,
+        words: TermFrequencyVectorizer | None,
+        X: Matrix,
+        scale: str | None,
+        sample_weight: npt.ArrayLike | None,
     ) -> Any:
-        """What stands before a classifier: nothing, a scaler, or a vectorizer and its scaled counts."""
+        """What stands before a classifier: a scaler, or a vectorizer and its scaled counts."""
         if words is None:
-            return CountScaler(scale).fit(X) if scales else None
+            return CountScaler(scale).fit(X, sample_weight=sample_weight)
         vectorizer = copy.copy(words).set_params(scale=scale)
         return vectorizer, CountScaler(scale).fit(X).transform(X)
 
@@ -271,6 +278,9 @@ class MaxDiscSearchCV(TransformerMixin, ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
+        if not isinstance(self.candidates, str):
+            scales = any("scale" in candidate for candidate in self.candidates)
+            tags.input_tags.positive_only, tags.input_tags.allow_nan = scales, not scales
         return with_exceptions(tags, "hashes", "solver")
 
 

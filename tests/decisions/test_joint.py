@@ -14,7 +14,6 @@ from scipy.stats import multivariate_normal
 from sklearn.covariance import ledoit_wolf_shrinkage, oas
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxdisc import Joint, MaxDiscClassifier, load, save
 from maxdisc.decisions.joint import JointSample, JointTrial, LogTransform, cross_fitted_order, forward_search
@@ -569,11 +568,6 @@ def test_the_wish_for_another_structure_is_written(tmp_path):
     model = RawClassifier(n_features="all", smoothing=1.0).fit(X, y)
     save(model.set_params(structure=Joint()), tmp_path / "m")
     assert load(tmp_path / "m").structure == Joint()
-
-
-@parametrize_with_checks([RawClassifier(structure="joint", cv=2)])
-def test_scikit_learn(estimator, check):
-    check(estimator)
 
 
 def test_reports_tables_and_reasons_take_a_joint_model():

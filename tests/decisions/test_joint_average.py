@@ -13,7 +13,6 @@ from scipy.special import log_softmax, logsumexp
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedKFold
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxdisc import Joint, MaxDiscClassifier, load, save
 from maxdisc.calibration.evidence import Evidence
@@ -446,14 +445,6 @@ def test_genes_out_of_fold(paper_data, evidence):
 def test_ridges_of_conditional_models_go_from_strong_to_weak():
     """Each solution is where the next one starts."""
     assert list(CONDITIONAL_RIDGES) == sorted(CONDITIONAL_RIDGES, reverse=True)
-
-
-@parametrize_with_checks(
-    [MaxDiscClassifier(structure="joint", evidence="calibrated", cv=2)],
-)
-@pytest.mark.filterwarnings("ignore:evidence='calibrated' needs held-out rows")
-def test_scikit_learn(estimator, check):
-    check(estimator)
 
 
 def test_a_linear_form_scores_standardised_features():

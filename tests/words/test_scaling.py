@@ -7,7 +7,6 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer
 from maxdisc.words import CountScaler
@@ -88,8 +87,3 @@ def test_it_works_in_a_pipeline():
     assert model.score(X, y) > 0.8
     assert clone(model)[0].scale == "log"
     assert model[0].get_feature_names_out().tolist() == [f"x{i}" for i in range(12)]
-
-
-@parametrize_with_checks([CountScaler()])
-def test_scikit_learn_has_no_complaints(estimator, check):
-    check(estimator)

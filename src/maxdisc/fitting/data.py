@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
+    _check_y,
     check_consistent_length,
     column_or_1d,
     validate_data,
@@ -121,7 +122,7 @@ def labelled(
     require_indices(X)
     if columns:
         X = cells(estimator, X, reset)
-        labels = column_or_1d(y, warn=True)
+        labels = _check_y(y)
         check_consistent_length(X, labels)
         return Labelled(X, labels, _checked_weights(X, labels, sample_weight), names_of(estimator))
     require_distinct_names(X)

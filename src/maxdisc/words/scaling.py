@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from maxdisc.numerics.matrices import Matrix, blocks, is_sparse, require_indices, row_totals, with_data
 from maxdisc.rows.validation import require_one_of
@@ -60,7 +61,12 @@ class CountScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def __init__(self, scale: str | None = "log") -> None:
         self.scale = scale
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002  # for scikit-learn's pipelines
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002  # for scikit-learn's pipelines
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> Self:
         """Learn the mean sum of rows.
 
         Parameters
@@ -69,6 +75,8 @@ class CountScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Counts, none negative.
         y : ignored
             For scikit-learn's pipelines.
+        sample_weight : array-like of shape (N,), optional
+            Row weights.
 
         Returns
         -------
@@ -77,7 +85,13 @@ class CountScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         require_one_of("scale", self.scale, SCALES)
         counts = self._counts(X, reset=True)
-        self.mean_length_ = float(counts.sum()) / counts.shape[0]
+        if sample_weight is None:
+            self.mean_length_ = float(counts.sum()) / counts.shape[0]
+            return self
+        weights = _check_sample_weight(sample_weight, counts, dtype=np.float64, ensure_non_negative=True)
+        if not weights.any():
+            raise ValueError("sample weights must contain at least one non-zero number: all are zero.")
+        self.mean_length_ = float(np.average(row_totals(counts, counts.data), weights=weights))
         return self
 
     def transform(self, X: Any) -> Matrix:
