@@ -24,7 +24,7 @@ BARS = {
     "entries at the top": 30,
     "modules in the largest folder": 20,
     "imports against the order of rooms": 0,
-    "public names": 64,
+    "public names": 65,
     "lines of the largest function": 120,
 }
 

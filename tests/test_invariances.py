@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,6 +19,7 @@ from maxdisc.fitting.invariances import EXCEPTIONS
 from maxdisc.rows.family_choice import chosen_families
 from maxdisc.testing import check_invariances, random_data, taking
 
+ROOT = Path(__file__).parents[1]
 whole = pytest.mark.whole
 SPARSE = ("exponential", "bernoulli", "geometric", "poisson", "hurdle")
 #: Conditional models of few rows are solved in double precision, by scipy.
@@ -249,4 +252,6 @@ def test_each_exception_is_one_sentence_and_in_some_tags():
     assert made == EXCEPTIONS
     assert len(EXCEPTIONS) <= 3
     assert all(told.endswith(".") and ". " not in told for told in EXCEPTIONS.values())
+    page = " ".join((ROOT / "docs/api/maxdisc.testing.md").read_text(encoding="utf-8").split())
+    assert all(f"- `{name}`: {told}" in page for name, told in EXCEPTIONS.items())
     assert not get_tags(MaxDiscClassifier(evidence="raw")).invariance_exceptions.keys() - {"hashes"}

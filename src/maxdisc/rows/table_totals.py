@@ -133,8 +133,8 @@ class TableTotals:
 
     def values(self, columns: Integers) -> Values:
         """Return what decides which families some columns can have."""
-        given = (self.low, self.high, self.whole, self.zeros, self.count)
-        return Values(*(fact[columns] for fact in given))
+        ends, whole = (self.low[columns], self.high[columns]), self.whole[columns]
+        return Values(*ends, whole, self.zeros[columns], self.count[columns])
 
 
 def _with_levels(kinds: Kinds, whole: Booleans, low: Floats, high: Floats) -> Integers:

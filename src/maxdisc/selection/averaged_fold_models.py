@@ -566,4 +566,4 @@ def _merged(z: Floats, codes: Integers, weights: Floats) -> tuple[Floats, Intege
         return z, codes, weights
     order = np.argsort(first)
     kept = first[order]
-    return z[kept], codes[kept], np.bincount(which, weights)[order]
+    return z[kept], codes[kept], np.bincount(which, weights)[order].astype(np.float64)
