@@ -56,6 +56,7 @@ lint: $(VENV)/.dev  ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/hadolint deploy/Dockerfile
 
 house: $(VENV)/.core  ## figures of the structure: rooms, public names, size of files and functions
 	$(BIN)/python tests/house.py
