@@ -231,6 +231,14 @@ def test_standard_output_that_is_closed(run, files, tmp_path, monkeypatch):
     assert done.code == 0  # nothing is written there
 
 
+def test_standard_input_that_is_closed(disturbed, files, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    predict = ["predict", files / "topics.maxdisc"]
+    assert disturbed(*predict, files / "test.csv")[0] == 0
+    code, _, said, _ = disturbed(*predict, "-")
+    assert (code, said) == (2, "maxdisc: standard input is empty.\n")
+
+
 def test_what_a_library_makes_of_a_failure_does_not_matter(run, files, monkeypatch):
     def swallowed(text):
         with contextlib.suppress(Exception):
@@ -350,9 +358,23 @@ def test_what_a_terminal_gets_is_not_obeyed(strange, tmp_path, monkeypatch, code
     monkeypatch.setattr(sys, "stdout", output.text())
     monkeypatch.setattr(sys, "stderr", error.text())
     assert main([argument.format(**given) for argument in arguments]) == code
-    seen = (output.content + error.content).decode()
-    assert "]0;ow" in seen
-    assert not {c for c in seen if unicodedata.category(c) in ("Cc", "Cf") and c != "\n"}
+    result, aside = output.content.decode(), error.content.decode()
+    assert "]0;ow" in (aside if code or (arguments[0] == "predict" and "-o" in arguments) else result)
+    assert not {c for c in result + aside if unicodedata.category(c) in ("Cc", "Cf") and c != "\n"}
+
+
+def test_rows_on_a_terminal_are_those_of_a_file(files, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    arguments = ["predict", str(files / "topics.maxdisc"), str(files / "test.csv")]
+    file, terminal, aside = Standard(), Standard(is_terminal=True), Standard(is_terminal=True)
+    for output in (file, terminal):
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", output.text())
+            patch.setattr(sys, "stderr", aside.text())
+            assert main(arguments) == 0
+    assert terminal.content == file.content
+    assert file.content.count(b"\n") == 61
+    assert b"predicting" in aside.content  # the bar, of the run whose rows were not to be seen
 
 
 def test_what_no_terminal_gets_is_exact(strange, monkeypatch):
