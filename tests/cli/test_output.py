@@ -367,10 +367,10 @@ def test_rows_on_a_terminal_are_those_of_a_file(files, monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     arguments = ["predict", str(files / "topics.maxdisc"), str(files / "test.csv")]
     file, terminal, aside = Standard(), Standard(is_terminal=True), Standard(is_terminal=True)
+    monkeypatch.setattr(sys, "stderr", aside.text())
     for output in (file, terminal):
         with monkeypatch.context() as patch:
             patch.setattr(sys, "stdout", output.text())
-            patch.setattr(sys, "stderr", aside.text())
             assert main(arguments) == 0
     assert terminal.content == file.content
     assert file.content.count(b"\n") == 61
