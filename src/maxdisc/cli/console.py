@@ -120,16 +120,22 @@ class Speech:
         self._notes.clear()
 
     @contextmanager
-    def progress(self, task: str, total: int = 0) -> Iterator[Callable[[int, int], None]]:
-        """Show a progress bar on a terminal; yield a function of rows done and amount done of ``total``."""
+    def progress(
+        self, task: str, total: int = 0, has_output: bool = False
+    ) -> Iterator[Callable[[int, int], None]]:
+        """Show a progress bar on a terminal; yield a function of rows done and amount done of ``total``.
+
+        A task that ``has_output`` writes it to standard output: on a terminal that shows its progress.
+        """
         console = _aside()
-        if self.quiet or not console.is_terminal:
+        if self.quiet or not console.is_terminal or (has_output and sys.stdout.isatty()):
             yield lambda *_: None
             return
         bar = [BarColumn(), TaskProgressColumn()] if total else []
         left = [TimeRemainingColumn(compact=True)] if total else [TimeElapsedColumn()]
         columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), *bar, _Rate(), *left]
-        with Progress(*columns, console=console, transient=True) as live:
+        # Results stay on standard output while the bar is on standard error.
+        with Progress(*columns, console=console, transient=True, redirect_stdout=False) as live:
             handle = live.add_task(visible(task), total=total or None)
             yield lambda rows, done: live.update(handle, completed=done, rows=rows)
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO, cast
 
 from maxdisc.cli.console import shown
 from maxdisc.cli.failures import BadInputError
@@ -72,10 +72,13 @@ def _holds(place: Place, output: Path) -> bool:
 
 
 class _Terminal(io.RawIOBase):
-    """UTF-8 for standard output where that is a terminal: it is shown, and not obeyed."""
+    """UTF-8 for a terminal: it is shown, and not obeyed."""
+
+    def __init__(self, terminal: TextIO) -> None:
+        self._terminal = terminal
 
     def write(self, data: Any) -> int:
-        sys.stdout.write(shown(bytes(data).decode("utf-8", "replace")))
+        self._terminal.write(shown(bytes(data).decode("utf-8", "replace")))
         return len(data)
 
 
@@ -84,7 +87,7 @@ def opened_output(output: Path | None) -> Iterator[BinaryIO]:
     """A file that takes its name only once it is whole; None is standard output."""
     if output is None:
         sys.stdout.flush()
-        yield cast("BinaryIO", _Terminal()) if sys.stdout.isatty() else sys.stdout.buffer
+        yield cast("BinaryIO", _Terminal(sys.stdout)) if sys.stdout.isatty() else sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
     from maxdisc.model_file.atomic_writes import atomic_write

@@ -139,7 +139,8 @@ def predict(
             "--unknown"
         )
     n_rows, unseen = 0, Unseen(loaded)
-    with opened_output(target) as file, speech.progress("predicting", dataset.total_bytes) as tell:
+    progress = speech.progress("predicting", dataset.total_bytes, has_output=target is None)
+    with opened_output(target) as file, progress as tell:
         batches = dataset.batches(list(dict.fromkeys([*loaded.wanted(dataset), *shape.kept])))
         sink = None
         for batch in batches:

@@ -90,9 +90,10 @@ def whole_streams() -> Iterator[Callable[[], None]]:
     """Replace ``sys.stdout`` and ``sys.stderr`` by streams that are written whole.
 
     Yields a function that writes what is still due, and raises :class:`OutputError` unless standard output
-    took everything.
+    took everything. Standard input that the process was started without is empty.
     """
-    before = sys.stdout, sys.stderr
+    before = sys.stdin, sys.stdout, sys.stderr
+    sys.stdin = sys.stdin or io.TextIOWrapper(io.BytesIO())
     sys.stdout, output = _whole(sys.stdout)
     sys.stderr, _ = _whole(sys.stderr, optional=True)
 
@@ -107,7 +108,7 @@ def whole_streams() -> Iterator[Callable[[], None]]:
         with suppress(OutputError):  # this has been said
             sys.stdout.flush()
         sys.stderr.flush()
-        sys.stdout, sys.stderr = before
+        sys.stdin, sys.stdout, sys.stderr = before
 
 
 def _whole(stream: TextIO | None, optional: bool = False) -> tuple[TextIO, WholeStream | None]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, BinaryIO, Protocol
 
 import pyarrow as pa
@@ -68,9 +68,11 @@ class _Delimited:
         self._rows(zip(*[map(self._cell, column) for column in columns], strict=True))
 
     def _rows(self, rows: Any) -> None:
-        text = io.StringIO(newline="")
-        csv.writer(text, delimiter=self._delimiter, lineterminator="\n").writerows(rows)
-        self._file.write(text.getvalue().encode("utf-8"))
+        # What ends a line is what csv puts into quotes, and some readers end lines at any of both.
+        lines: list[str] = []
+        into = SimpleNamespace(write=lambda line: lines.append(line.removesuffix("\r\n")))
+        csv.writer(into, delimiter=self._delimiter, lineterminator="\r\n").writerows(rows)
+        self._file.write("".join(f"{line}\n" for line in lines).encode("utf-8"))
 
     def close(self) -> None:
         self._file.flush()
