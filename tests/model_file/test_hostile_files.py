@@ -15,7 +15,6 @@ import tracemalloc
 import warnings
 import zipfile
 import zlib
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -25,25 +24,12 @@ from hypothesis import strategies as st
 
 from maxdisc import DiscriminativeMaxEnt, MaxDiscClassifier, ModelFileError, load
 from maxdisc.model_file import describe
-from maxdisc.model_file.container import CHECKSUM, Container, write
+from maxdisc.model_file.container import CHECKSUM, Container
 from tests.conftest import examples
+from tests.model_file.forgery import FIXTURES, forged, mutated, parts, signed
 
-FIXTURES = Path(__file__).parent / "fixtures"
 TABLE = (FIXTURES / "table.maxdisc").read_bytes()
 FILES = {path.stem: path.read_bytes() for path in sorted(FIXTURES.glob("*.maxdisc"))}
-
-
-def parts(content):
-    """Document and tensors of a file, to be changed at will."""
-    container = Container.of(content)
-    return container.document, {name: t.copy() for name, t in container.tensors().items()}
-
-
-def signed(document, tensors):
-    """A file of these with a checksum that fits."""
-    file = io.BytesIO()
-    write(file, tensors, document)
-    return file.getvalue()
 
 
 def signed_header(header, data):
@@ -574,10 +560,7 @@ def test_a_wrong_document_is_refused(tmp_path, name):
 @pytest.mark.parametrize("depth", [10, 40, 300, 450, 480, 490, 495, 600, 800, 900])
 def test_deep_parameters_are_refused_long_before_the_stack_ends(tmp_path, depth):
     content = changed_document(lambda d: d["model"]["parameters"].update(prior=deep(depth)))
-    if depth == 10:
-        assert sound_or_refused(tmp_path / "m", content) is not None
-    else:
-        refused(tmp_path / "m", content, "nested too deeply")
+    refused(tmp_path / "m", content, "parameters are none" if depth == 10 else "nested too deeply")
 
 
 def test_deep_tuples_are_refused(tmp_path):
@@ -670,73 +653,14 @@ for path in Path(sys.argv[1]).iterdir():
 
 # ------------------------------------------------------------------ mutations, signed
 
-ODD = [
-    None, True, False, 0, -1, 1, 2, 10**30, 0.5, -1e300, "", "x", "auto", "poisson", "a" * 1000, [], [[]], {},
-    {"tuple": []}, {"set": ["a"]}, {"array": [1.0]}, {"array": ["a"]}, {"mapping": [["a", 0]]},
-    {"function": "f"}, {"family": "gaussian"}, {"divergence": "kl"}, {"smoothing": [1.0, "flat"]},
-    {"tuple": [1, 3]},
-]  # fmt: skip
-
-
-def mutated(node, rng):
-    """A JSON tree with one place changed."""
-    if isinstance(node, dict | list) and node and rng.random() < 0.85:
-        keys = list(node) if isinstance(node, dict) else list(range(len(node)))
-        key = rng.choice(keys)
-        changed = node.copy()
-        action = rng.random()
-        if action < 0.8:
-            changed[key] = mutated(node[key], rng)
-        elif action < 0.9:
-            del changed[key]
-        elif isinstance(changed, dict):
-            changed[rng.choice(["kind", "x", "path", "cv"])] = rng.choice(ODD)
-        else:
-            changed.append(rng.choice(changed))
-        return changed
-    return rng.choice(ODD)
-
-
-def mutated_tensor(tensor, rng):
-    """A tensor with another type, another shape, or other numbers."""
-    kind = rng.randrange(6)
-    if kind == 0:
-        return tensor.astype(rng.choice([np.float32, np.int64, np.uint8, np.bool_]))
-    if kind == 1:
-        return tensor[..., : rng.randrange(tensor.shape[-1] + 1)]
-    if kind == 2:
-        return np.concatenate([tensor, tensor[-1:]], axis=0)
-    if kind == 3:
-        return tensor[::-1]
-    changed = tensor.copy()
-    if changed.size:
-        place = rng.randrange(changed.size)
-        if kind == 4:
-            values = [0, 1, -1, 1e-300, -1e300, np.nan, np.inf, -np.inf, 1e15]
-            whole = [0, 1, 255, 2**62, -1, -(2**62)]
-            value = rng.choice(values if changed.dtype.kind == "f" else whole)
-            with np.errstate(all="ignore"):
-                changed.flat[place] = np.array(value).astype(changed.dtype)
-        else:
-            changed.reshape(-1).view(np.uint8)[rng.randrange(changed.nbytes)] ^= 1 << rng.randrange(8)
-    return changed
-
 
 @pytest.mark.parametrize("name", FILES)
 def test_mutants_are_sound_or_refused(tmp_path, name):
     rng = random.Random(name)
     survived, rounds = 0, examples(400).max_examples
     for _ in range(rounds):
-        document, tensors = parts(FILES[name])
-        if rng.random() < 0.5:
-            document = mutated(document, rng)
-        else:
-            key = rng.choice(sorted(tensors))
-            changed = mutated_tensor(tensors[key], rng)
-            tensors[key] = changed if changed.size or changed.ndim == 1 else changed.ravel()
-        try:
-            content = signed(document, tensors)
-        except (ModelFileError, AttributeError):  # not even writable
+        content = forged(FILES[name], rng)
+        if content is None:
             continue
         survived += sound_or_refused(tmp_path / "m", content) is not None
     assert 0 < survived < rounds / 2

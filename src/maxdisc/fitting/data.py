@@ -25,7 +25,15 @@ from maxdisc.fitting.fitted_model import FittedModel
 from maxdisc.fitting.learning import Data
 from maxdisc.fitting.settings import Settings
 from maxdisc.moments.class_moments import ratio
-from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, canonical, column_name, require_indices
+from maxdisc.numerics.matrices import (
+    Booleans,
+    Floats,
+    Integers,
+    Matrix,
+    canonical,
+    column_name,
+    require_indices,
+)
 from maxdisc.numerics.user_warnings import notice
 from maxdisc.rows.frames import Cells, cells_of, is_frame, require_distinct_names, require_table
 from maxdisc.rows.row_sources import ArrayRows, Folds

@@ -80,7 +80,9 @@ def _require_lines(X: Matrix) -> None:
     height, width = shape[1:] or (1, 1)
     last = max(len(indptr) - 2, 0)
     if (len(indptr) - 1) * height != n_lines:
-        raise ValueError(f"X has {n_lines} {line}s, but {line} {last * height} is its last by X.indptr{_AGAIN}")
+        raise ValueError(
+            f"X has {n_lines} {line}s, but {line} {last * height} is its last by X.indptr{_AGAIN}"
+        )
     if indptr[0] != 0:
         raise ValueError(f"{line} 0 of X begins at stored cell {indptr[0]}, not at 0{_AGAIN}")
     backwards = indptr[1:] < indptr[:-1]
