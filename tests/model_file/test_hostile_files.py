@@ -22,11 +22,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxdisc import DiscriminativeMaxEnt, MaxDiscClassifier, ModelFileError, load
+from maxdisc import DiscriminativeMaxEnt, MaxDiscClassifier, ModelFileError, load, save
 from maxdisc.model_file import describe
 from maxdisc.model_file.container import CHECKSUM, Container
 from tests.conftest import examples
-from tests.model_file.forgery import FIXTURES, forged, mutated, parts, signed
+from tests.model_file.forgery import FIXTURES, forged, mutated, originals, parts, signed
 
 TABLE = (FIXTURES / "table.maxdisc").read_bytes()
 FILES = {path.stem: path.read_bytes() for path in sorted(FIXTURES.glob("*.maxdisc"))}
@@ -308,6 +308,17 @@ TENSORS = {
     "no weight": ("path.weight", lambda t: t * 0, "path of accuracies"),
     "moments of NaN": ("moments.sums", put((0, 0, 0), np.nan), "NaN or an infinity"),
     "negative moments": ("moments.observed", put((0, 0), -1.0), "moments are none"),
+    "moments of too much weight": ("moments.weight", lambda t: t * 1e200, "moments are none"),
+    "moments of no weight": ("moments.weight", lambda t: t * 0, "moments are none"),
+    "more cells than rows": ("moments.observed", put((0, 0), 1e6), "moments are none"),
+    "squares below a mean's": (
+        "moments.sums",
+        lambda t: t + np.array([[[99.0]], [[0.0]]]),
+        "moments are none",
+    ),
+    "an origin beyond all numbers": ("decision.origin", put(0, 1e200), "beyond all numbers"),
+    "scores beyond all numbers": ("ranking.scores", put(0, 1e308), "scores are beyond all numbers"),
+    "losses beyond all numbers": ("path.log_loss", put((0, 0), 1e300), "path of accuracies"),
     "names too few": ("names.offsets", lambda t: t[[0, -1]], "names for"),
     "names backwards": ("names.offsets", put(1, 10**6), "not in order"),
     "names from 1": ("names.offsets", put(0, 1), "not in order"),
@@ -336,6 +347,52 @@ DISCRIMINATIVE = {
     "path of NaN": ("objective_path", put(0, np.nan), "NaN or an infinity"),
     "classes out of order": ("classes.bytes", put(0, ord("z")), "classes are not in order"),
 }
+
+
+OTHERS = {
+    "too few cells that are not zero": ("text", "1.moments.nonzero", put(0, 5e-324), "moments are none"),
+    "counts below zero": ("text", "1.moments.sums", lambda t: -t, "moments are none"),
+    "presence in too many rows": ("presence", "moments.sums", lambda t: t + 99, "moments are none"),
+    "a large weight": ("presence", "decision.weights", put((0, 0, 0), 1e300), "beyond all numbers"),
+    "an origin of counts": ("without-moments", "decision.origin", lambda t: t + 1, "beyond all numbers"),
+    "a large bias": ("weighed-refined", "evidence.bias", put(0, 1e300), "weights of its evidence"),
+    "a small strength": ("weighed-refined", "evidence.weights", put(0, 5e-324), "weights of its evidence"),
+    "very strange rows": ("novelty", "novelty.unknown", put(0, 1e300), "table of p-values"),
+    "a large rate": ("averaged-refined", "form0.rate", put(0, 1e200), "beyond all numbers"),
+    "a large coefficient": ("discriminative-table", "coef", put((0, 0), 1e300), "beyond all numbers"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_numbers_that_no_rows_can_have_are_refused(tmp_path, name):
+    base, tensor, change, words = OTHERS[name]
+    refused(tmp_path / "m", changed_tensor(tensor, change, FILES[base]), words)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("lengths.counts", lambda t: np.where(t > 0, 1e16 + 2 * np.arange(len(t)), 0)),  # with equal logs
+        ("lengths.weights", put((0, 0), 1e200)),
+        ("lengths.bias", put((0, 0), -1e200)),
+    ],
+)
+def test_weights_by_length_that_are_none_are_refused(tmp_path, name, change):
+    content = originals()["lengths"].content
+    refused(tmp_path / "m", changed_tensor(f"1.{name}", change, content), "of its evidence by length")
+
+
+def test_a_file_does_not_say_how_many_threads_there_are(tmp_path):
+    content = changed_document(lambda d: d["model"]["parameters"].update(n_jobs=10**6))
+    (tmp_path / "m").write_bytes(content)
+    assert load(tmp_path / "m").n_jobs is None
+
+
+def test_what_load_would_refuse_is_not_saved(tmp_path):
+    model = load(FIXTURES / "table.maxdisc").set_params(n_features=99)
+    with pytest.raises(ModelFileError, match="more than the 4 features"):
+        save(model, tmp_path / "m")
+    assert not (tmp_path / "m").exists()
 
 
 @pytest.mark.parametrize("name", DISCRIMINATIVE)
@@ -542,6 +599,12 @@ DOCUMENTS = {
     "function": (lambda d: d["model"]["parameters"].update(family={"function": "eval"}), "called 'eval'"),
     "import": (lambda d: d["model"]["parameters"].update(family={"import": "os"}), "does not know"),
     "about": (lambda d: d.update(about=3), "about"),
+    "another structure": (lambda d: d["model"]["parameters"].update(structure=False), "parameters are none"),
+    "more features": (lambda d: d["model"]["parameters"].update(n_features=99), "more than the 4 features"),
+    "another prior": (lambda d: d["model"]["parameters"].update(prior=[1.0]), "prior must hold 3"),
+    "one fold": (lambda d: d["model"]["parameters"].update(cv=1), "no number of folds"),
+    "a seed of text": (lambda d: d["model"]["parameters"].update(random_state="x"), "cannot be used to seed"),
+    "no threads": (lambda d: d["model"]["parameters"].update(n_jobs=0), "n_jobs must be"),
     "array of arrays": (lambda d: d["model"]["parameters"].update(prior={"array": [[1], [2]]}), "not know"),
     "words in an array": (lambda d: d["model"]["parameters"].update(prior={"array": ["x", 1]}), "not know"),
     "set of lists": (lambda d: d["model"]["parameters"].update(prior={"set": [[1]]}), "does not know"),

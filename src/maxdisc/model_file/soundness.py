@@ -16,7 +16,7 @@ from maxdisc.decisions.mixed import MixedDecision
 from maxdisc.divergences.class_divergences import FeatureRanking
 from maxdisc.families import FAMILIES, Categorical, Family
 from maxdisc.fitting.settings import Settings
-from maxdisc.model_file.container import ModelFileError, short
+from maxdisc.model_file.container import ModelFileError
 from maxdisc.model_file.fields import Array
 from maxdisc.moments.class_moments import ClassMoments, ratio
 from maxdisc.numerics.matrices import blocks
@@ -230,4 +230,4 @@ def require_parameters(given: Mapping[str, Any], classes: Array, n_features: int
         if not isinstance(verbose, numbers.Integral | np.bool_):
             raise ValueError(f"verbose must be a number, got {verbose!r}.")
     except (TypeError, ValueError, OverflowError) as error:
-        raise ModelFileError(f"its parameters are none: {short(str(error))}.") from None
+        raise ModelFileError(f"its parameters are none: {' '.join(str(error).split())[:200]}") from None
