@@ -8,6 +8,7 @@ import io
 import json
 import random
 import re
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -419,11 +420,13 @@ def found_wrong(path, original, folder, rng=None):
 
 
 @cache
-def _usual(name, folder):
+def _usual(name):
     """What a file that is as it was written cannot do, and says so."""
-    path = folder / "original.maxdisc"
-    path.write_bytes(originals()[name].content)
-    return {use: _said(wrong, path) for use, wrong in found_wrong(path, originals()[name], folder).items()}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "original.maxdisc")
+        path.write_bytes(originals()[name].content)
+        found = found_wrong(path, originals()[name], Path(folder))
+    return {use: _said(wrong, path) for use, wrong in found.items()}
 
 
 def _said(wrong, path):
@@ -444,6 +447,6 @@ def forgeries(count, folder, seed=0):
         found = found_wrong(path, originals()[name], folder, rng)
         loaded += found is not None
         for use, said in (found or {}).items():
-            if _said(said, path) != _usual(name, folder).get(use):
+            if _said(said, path) != _usual(name).get(use):
                 wrong.append((number, name, use, said))
     return loaded, wrong

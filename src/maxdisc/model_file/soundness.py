@@ -162,8 +162,8 @@ def _is_path(path: SelectionPath, n_features: int) -> bool:
     growing = len(path.sizes) > 0 and (np.diff(path.sizes, prepend=0) > 0).all()
     shares = (path.accuracy >= 0).all() and (path.accuracy <= 1).all()
     weighty = len(path.weight) > 0 and (path.weight > 0).all() and (path.n_rows > 0).all()
-    weighty = weighty and are_moderate(path.weight, path.n_rows, path.log_loss, most=MOST_WEIGHT)
-    return bool(growing and path.sizes[-1] <= n_features and shares and weighty)
+    moderate = are_moderate(path.weight, path.n_rows, path.log_loss, most=MOST_WEIGHT)
+    return bool(moderate and growing and path.sizes[-1] <= n_features and shares and weighty)
 
 
 def are_moderate(*arrays: Array | float | None, most: float = MOST) -> bool:
