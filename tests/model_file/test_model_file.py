@@ -307,7 +307,7 @@ PARAMETERS = {
     "family": ({"family": Poisson()}, {"family": Poisson()}),
     "divergence": ({"divergence": js_gm}, {"divergence": js_gm}),
     "tuple": ({"prior": (0.25, 0.75)}, {"prior": (0.25, 0.75)}),
-    "n_jobs": ({"n_jobs": -1, "verbose": 2}, {"n_jobs": -1, "verbose": 2}),
+    "n_jobs": ({"n_jobs": -1, "verbose": 2}, {"n_jobs": None, "verbose": 2}),
 }
 
 

@@ -83,12 +83,22 @@ def broken(how, make=sp.csr_array):
 @pytest.mark.parametrize("make", FORMATS)
 @pytest.mark.parametrize("how", BROKEN)
 def test_what_is_broken_is_named(make, how):
-    with pytest.raises(ValueError, match=r"^(row|column) \d+ of X |^X has \d+ \w+, but (row|column) \d") as said:
+    with pytest.raises(
+        ValueError, match=r"^(row|column) \d+ of X |^X has \d+ \w+, but (row|column) \d"
+    ) as said:
         require_indices(broken(how, make))
     line = "column" if make.__name__.startswith("csc") else "row"
     assert str(said.value).count("\n") == 0
     assert f"{line} " in str(said.value)
-    if how in ("too large", "negative", "wraps around", "in place", "backwards", "short data", "short indices"):
+    if how in (
+        "too large",
+        "negative",
+        "wraps around",
+        "in place",
+        "backwards",
+        "short data",
+        "short indices",
+    ):
         assert str(said.value).startswith(f"{line} {LINE} of X ")
 
 
@@ -119,7 +129,9 @@ def test_only_what_scipy_would_accept_is_accepted(seed, name, make):
         assert sound
 
 
-@pytest.mark.parametrize("make", [*FORMATS, sp.coo_array, sp.bsr_array, sp.lil_array, sp.dok_array, sp.dia_array])
+@pytest.mark.parametrize(
+    "make", [*FORMATS, sp.coo_array, sp.bsr_array, sp.lil_array, sp.dok_array, sp.dia_array]
+)
 def test_what_is_sound_is_accepted(make):
     for X in (COUNTS, np.zeros((3, 4)), np.zeros((0, 4)), np.zeros((3, 0)), COUNTS[:0]):
         if 0 in X.shape and make in (sp.lil_array, sp.bsr_array):
@@ -131,7 +143,11 @@ def test_what_is_sound_is_accepted(make):
 
 
 def other_formats():
-    coo, blocks, diagonals = sp.coo_array(COUNTS), sp.bsr_array(COUNTS, blocksize=(2, 3)), sp.dia_array(COUNTS)
+    coo, blocks, diagonals = (
+        sp.coo_array(COUNTS),
+        sp.bsr_array(COUNTS, blocksize=(2, 3)),
+        sp.dia_array(COUNTS),
+    )
     lists, far = sp.lil_array(COUNTS), sp.coo_array(COUNTS)
     coo.coords = (put(coo.coords[0], 3, -1), coo.coords[1])
     far.coords = (far.coords[0], put(far.coords[1], 3, 99))

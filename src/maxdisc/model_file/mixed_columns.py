@@ -139,7 +139,7 @@ def _silent(block: Block, n_classes: int) -> BlockDecision:
 def moments_of(shelf: Shelf, schema: Schema) -> MixedMoments:
     """Return the moments of a file, block by block, all of the same rows."""
     parts = [
-        shelf.moments(f"moments{place}", block.family.n_statistics, len(block.columns))
+        shelf.moments(f"moments{place}", block.family, len(block.columns))
         for place, block in enumerate(schema.columns.blocks)
     ]
     if any(

@@ -48,7 +48,8 @@ def save(
         vectorizer, which must be a TermFrequencyVectorizer. Of a :class:`maxdisc.MaxDiscSearchCV` its
         ``best_estimator_`` is saved, and that is what comes back. Parameters that only another ``fit`` would
         need and that no file can hold are replaced: a splitter or list of splits as ``cv`` by its number of
-        folds, or 5; a generator as ``random_state`` by None. Of a pipeline, steps and ``verbose`` are kept.
+        folds, or 5; a generator as ``random_state`` and ``n_jobs`` by None. Of a pipeline, steps and
+        ``verbose`` are kept.
     path : path-like
         Where to; a file that is there is replaced at the very end.
     moments : bool

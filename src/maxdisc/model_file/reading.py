@@ -27,7 +27,16 @@ from maxdisc.fitting.fitted_model import FittedModel, Level, Selected
 from maxdisc.model_file.container import ModelFileError, short
 from maxdisc.model_file.fields import BESIDE, FIELDS, Array, Field, Node
 from maxdisc.model_file.mixed_columns import decision_of, moments_of, schema_of
-from maxdisc.model_file.soundness import are_moments, is_normalised, require_sound
+from maxdisc.model_file.soundness import (
+    MOST_WEIGHT,
+    ROOT,
+    are_moderate,
+    are_moments,
+    are_weights,
+    is_normalised,
+    require_parameters,
+    require_sound,
+)
 from maxdisc.model_file.values import (
     decoded,
     decoded_strings,
@@ -267,6 +276,8 @@ class Shelf:
             n_iter, weight = soft_of(step.fitted)
             learnt = self._mixed(step.fitted) if "families" in step.fitted else self._classifier(step.fitted)
             self._name_features(model)
+            require_parameters(model.get_params(deep=False), learnt.classes, learnt.n_features)
+            model.set_params(n_jobs=None)  # files of earlier versions may have one
             return model._take(replace(learnt, n_iter=n_iter, unlabelled_weight=weight))
         if isinstance(model, DiscriminativeMaxEnt):
             return self._discriminative(model, step.fitted)
@@ -278,7 +289,7 @@ class Shelf:
         terms, mean_length = self.strings("terms"), fitted["mean_length"]
         if not terms or len(set(terms)) < len(terms):
             raise ModelFileError("its vocabulary is empty, or has a term twice.")
-        if type(mean_length) is not float or mean_length < 0:
+        if type(mean_length) is not float or not 0 <= mean_length <= ROOT:
             raise ModelFileError(f"its mean length of documents is {short(mean_length)}.")
         try:
             rule = model._checked_rule()
@@ -308,7 +319,7 @@ class Shelf:
             self._n_features(fitted, "scaler"),
             model.scale,
         )
-        if type(mean_length) is not float or not 0 <= mean_length < np.inf:
+        if type(mean_length) is not float or not 0 <= mean_length <= ROOT:
             raise ModelFileError(f"its mean length of rows is {short(mean_length)}.")
         if not (scale is None or isinstance(scale, str)) or scale not in SCALES:
             raise ModelFileError("the parameters of its scaler are none.")
@@ -350,7 +361,7 @@ class Shelf:
         prior = self.array("prior", Field("C", optional=True))
         path, moments, selected = self._path(fitted["path"]), None, None
         if self.known(fitted["moments"], bool, "word on moments"):
-            moments = self.moments("moments", family.n_statistics, self.lengths["D"])
+            moments = self.moments("moments", family, self.lengths["D"])
         if ranking is None:
             selected = self._selected([("moments", family, self.lengths["K"])])
             ranking = _ranking_of(selected, decision.columns)
@@ -362,13 +373,16 @@ class Shelf:
 
     def _lengths(self, length: Any, evidence: Evidence) -> LengthWeights:
         """Return what evidence counts for rows of some numbers of features."""
-        if type(length) is not float or not 0 < length < np.inf:
+        if type(length) is not float or not 1 / ROOT < length < ROOT:
             raise ModelFileError(f"its length of rows is {short(length)}.")
         self.lengths["Y"] = 2
         found = self.value(LengthWeights, "lengths", length=length)
         counts = found.counts
-        rising = len(counts) >= 2 and counts[0] == 0 and (np.diff(counts) > 0).all()
-        if not rising or not (found.weights >= 0).all() or evidence.correction is None:
+        # Logs of one plus a number are interpolated.
+        rising = len(counts) >= 2 and counts[0] == 0 and (np.diff(np.log1p(np.abs(counts))) > 0).all()
+        rising = rising and (np.diff(counts) > 0).all()
+        moderate = are_moderate(counts, found.bias, most=ROOT) and are_weights(found.weights)
+        if not rising or not moderate or evidence.correction is None:
             raise ModelFileError("the weights of its evidence by length are none.")
         return found
 
@@ -386,7 +400,7 @@ class Shelf:
         known = any(self.has(f"{name}.weight") for name, _, _ in blocks)
         there = [known and n_cells > 0 for _, _, n_cells in blocks]
         parts = [
-            self.moments(name, family.n_statistics, n_cells) if here else None
+            self.moments(name, family, n_cells) if here else None
             for (name, family, n_cells), here in zip(blocks, there, strict=True)
         ]
         levels = [
@@ -403,11 +417,11 @@ class Shelf:
         level = own.array(f"{name}.level", Field("N", optional=True))
         return None if level is None else (level[:-1, None], float(level[-1]))
 
-    def moments(self, name: str, n_statistics: int, n_cells: int) -> ClassMoments:
+    def moments(self, name: str, family: Family, n_cells: int) -> ClassMoments:
         """Return the moments of a block, or of the only one."""
-        own = replace(self, lengths={"C": self.lengths["C"], "L": n_statistics, "D": n_cells})
+        own = replace(self, lengths={"C": self.lengths["C"], "L": family.n_statistics, "D": n_cells})
         moments = own.value(ClassMoments, name, squares=own.squares(name))
-        if not are_moments(moments):
+        if not are_moments(moments, family):
             raise ModelFileError("its moments are none.")
         return moments
 
@@ -422,7 +436,8 @@ class Shelf:
             and (np.diff(novelty.p_value) >= 0).all()
             and novelty.p_value[0] > 0
             and novelty.p_value[-1] <= 1
-            and (novelty.weights >= 0).all()
+            and are_weights(novelty.weights)
+            and are_moderate(novelty.level, novelty.unknown)
         )
         if not sound:
             raise ModelFileError("its table of p-values is none.")
@@ -518,10 +533,12 @@ class Shelf:
             and np.isfinite(list(node.values())).all()
             and 0 <= evidence.accuracy <= 1
             and min(evidence.log_loss, evidence.n_rows, evidence.ridge) >= 0
+            and are_moderate(evidence.bias, evidence.correction, most=ROOT)
+            and max(evidence.n_rows, evidence.log_loss, evidence.ridge) <= MOST_WEIGHT
             and len(evidence.edges) > 0
             and (np.diff(evidence.edges, prepend=0) > 0).all()
             and self.lengths["K"] <= evidence.edges[-1] <= self.lengths["D"]
-            and (evidence.weights >= 0).all()
+            and are_weights(evidence.weights)
             and ((columns >= 0) & (columns < self.lengths["D"])).all()
             and len(np.unique(columns)) == len(columns)
         )
@@ -560,6 +577,7 @@ class Shelf:
             and (evidence.weights > 0).all()
             and abs(evidence.weights.sum() - 1) < 1e-8
             and (evidence.trusts > 0).all()
+            and are_moderate(evidence.trusts, *floats.values(), trust, most=ROOT)
         )
         if not sound:
             raise ModelFileError("the weights of its average are none.")
@@ -583,6 +601,8 @@ class Shelf:
         }
         if len(classes) < 2 or 0 in (self.lengths["D"], self.lengths["I"]):
             raise ModelFileError("it has fewer than two classes, no features, or no value of its objective.")
+        if not are_moderate(*learnt.values()):
+            raise ModelFileError("its weights are beyond all numbers.")
         self._name_features(model)
         model.n_features_in_ = self.lengths["D"]
         model.classes_, model.converged_ = classes, converged

@@ -2,19 +2,45 @@
 
 from __future__ import annotations
 
+import numbers
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
+from sklearn.utils import check_random_state
 
 from maxdisc.decisions.joint import JointDecision
 from maxdisc.decisions.joint_average import AveragedDecision
 from maxdisc.decisions.linear import LinearDecision
 from maxdisc.decisions.mixed import MixedDecision
 from maxdisc.divergences.class_divergences import FeatureRanking
+from maxdisc.families import FAMILIES, Categorical, Family
+from maxdisc.fitting.settings import Settings
 from maxdisc.model_file.container import ModelFileError
 from maxdisc.model_file.fields import Array
-from maxdisc.moments.class_moments import ClassMoments
+from maxdisc.moments.class_moments import ClassMoments, ratio
 from maxdisc.numerics.matrices import blocks
 from maxdisc.numerics.threads import in_threads
+from maxdisc.rows.validation import given_jobs
 from maxdisc.selection.fold_models import SelectionPath
+
+#: No parameter of a model that was fitted is larger: values are at most 1e140 where they are squared, and the
+#: smallest spread is 1e-140. Terms of values that are not beyond all others then do not overflow.
+MOST = 1e290
+#: No distance that is squared, and nothing that it is measured in.
+ROOT = 1e145
+#: Nor is the weight of all rows, which is squared.
+MOST_WEIGHT = 1e154
+#: Nor the number of rows.
+MOST_ROWS = 1e15
+#: The families whose domain of means is known without a search.
+_CLOSED_FORMS = {*map(type, FAMILIES.values()), Categorical}
+#: Weights that are 0 are; others are not so much smaller than all together.
+LEAST_WEIGHT = 1e-100
+#: What sums over the same rows may differ by.
+NEARLY = 1 + 1e-6
+#: So far means are drawn into their domain before it is asked whether they are inside.
+INWARDS = 1e-6
 
 
 def require_sound(
@@ -38,6 +64,8 @@ def require_sound(
             "its average is none": not isinstance(decision, AveragedDecision) or _is_average(decision),
             "its densities do not integrate to 1": isinstance(decision, MixedDecision)
             or is_normalised(decision),
+            "its densities have parameters beyond all numbers": _is_moderate(decision),
+            "its scores are beyond all numbers": are_moderate(ranking.scores),
             "its path of accuracies is none": path is None or _is_path(path, n_features),
         }
     for complaint, holds in laws.items():
@@ -49,6 +77,26 @@ def _is_order(ranking: FeatureRanking, n_features: int) -> bool:
     """Return whether features are ranked, each once: all of them, or those of a file without moments."""
     known = all(((at >= 0) & (at < n_features)).all() for at in (ranking.order, ranking.unsolved))
     return bool(known and len(np.unique(ranking.order)) == len(ranking.order))
+
+
+def _is_moderate(decision: LinearDecision | MixedDecision | JointDecision | AveragedDecision) -> bool:
+    """Return whether terms of usual values do not overflow."""
+    if isinstance(decision, MixedDecision):
+        return all(_is_moderate(part.decision) for part in decision.parts)
+    if isinstance(decision, LinearDecision):
+        largest = decision.family.largest if decision.family.translates else 0.0
+        return are_moderate(decision.weights, decision.baseline) and are_moderate(
+            decision.origin, most=largest
+        )
+    if isinstance(decision, JointDecision):
+        return are_moderate(
+            decision.origin, decision.rate, decision.center, decision.tail, decision.unit, most=ROOT
+        )
+    forms = all(
+        are_moderate(form.origin, form.rate, form.weights, form.baseline, form.unit, most=ROOT)
+        for form in decision.forms
+    )
+    return forms and _is_moderate(decision.density) and are_moderate(decision.log_shares, most=ROOT)
 
 
 def _is_distribution(values: Array) -> bool:
@@ -114,10 +162,72 @@ def _is_path(path: SelectionPath, n_features: int) -> bool:
     growing = len(path.sizes) > 0 and (np.diff(path.sizes, prepend=0) > 0).all()
     shares = (path.accuracy >= 0).all() and (path.accuracy <= 1).all()
     weighty = len(path.weight) > 0 and (path.weight > 0).all() and (path.n_rows > 0).all()
-    return bool(growing and path.sizes[-1] <= n_features and shares and weighty)
+    moderate = are_moderate(path.weight, path.n_rows, path.log_loss, most=MOST_WEIGHT)
+    return bool(moderate and growing and path.sizes[-1] <= n_features and shares and weighty)
 
 
-def are_moments(moments: ClassMoments) -> bool:
-    """Return whether no weight is negative."""
-    weights = (moments.weight, moments.observed, moments.nonzero, moments.squared, moments.squares)
-    return all(weight is None or bool(np.all(weight >= 0)) for weight in weights)
+def are_moderate(*arrays: Array | float | None, most: float = MOST) -> bool:
+    """Return whether no number is larger than those of a model that was fitted can be."""
+    # Without a copy: of a model that is mapped into memory, this may be nearly all.
+    values = [np.asarray(array) for array in arrays if array is not None]
+    return all(v.size == 0 or bool(v.max() <= most and v.min() >= -most) for v in values)
+
+
+def are_weights(values: Array, unit: float = 1.0) -> bool:
+    """Return whether numbers are 0, or above it and neither so large nor so small that they are lost."""
+    return bool(((values == 0) | ((values >= unit * LEAST_WEIGHT) & (values <= unit * ROOT))).all())
+
+
+def are_moments(moments: ClassMoments, family: Family) -> bool:
+    """Return whether these may be sums over rows: weights that fit each other, and means of values."""
+    weight, cells, total = moments.weight, moments.cells, moments.weight.sum()
+    with np.errstate(all="ignore"):
+        of_all = np.broadcast_to(cells, moments.sums.shape[1:]).sum(axis=0)
+        weighed = (
+            bool(((weight >= 0) & (cells.T >= 0) & (weight * NEARLY >= cells.T)).all())
+            and 0 < total <= MOST_WEIGHT
+            # No more rows than numbers of them can be told apart, and no fewer than one.
+            and (moments.squares is None or total**2 / MOST_ROWS <= moments.squares <= total**2 * NEARLY)
+            and (moments.nonzero is None or _are_between(moments.nonzero, of_all * NEARLY))
+            and (moments.nonzero is None or are_weights(moments.nonzero, total))
+            and (moments.squared is None or _are_between(moments.squared, np.full(1, np.inf)))
+        )
+        largest = family.largest if family.translates else 0.0
+        if not weighed or not are_moderate(moments.sums) or not are_moderate(moments.origin, most=largest):
+            return False
+        if type(family) not in _CLOSED_FORMS:
+            return True
+        neutral = np.asarray(family.neutral, dtype=np.float64)[:, None, None]
+
+        def have_means(block: slice) -> bool:
+            n = np.broadcast_to(cells, moments.sums.shape[1:])[:, block]
+            sums = moments.sums[:, :, block]
+            # The domain is convex: what is on its boundary is inside once it is drawn to the neutral mean.
+            mean = np.where(n > 0, (1 - INWARDS) * ratio(sums, n) + INWARDS * neutral, neutral)
+            return bool((family.interior(mean) & ((n > 0) | (sums == 0).all(axis=0))).all())
+
+        n_statistics, n_classes, n_columns = moments.sums.shape
+        return all(map(have_means, blocks(n_columns, 4 * n_statistics * n_classes, cells=2**16)))
+
+
+def _are_between(values: Array, high: Array) -> bool:
+    """Return whether values are at least 0 and no larger than they may be."""
+    return bool(((values >= 0) & (values <= high)).all())
+
+
+def require_parameters(given: Mapping[str, Any], classes: Array, n_features: int) -> None:
+    """Raise :class:`ModelFileError` for parameters with which no classifier of these classes was fitted."""
+    cv, verbose = given["cv"], given["verbose"]
+    try:
+        settings = Settings.of(given)
+        settings.size(n_features)
+        settings.prior_among(classes)
+        given_jobs(given["n_jobs"])
+        check_random_state(given["random_state"])
+        is_number = isinstance(cv, numbers.Integral) and not isinstance(cv, bool)
+        if not ((is_number and int(cv) >= 2) or (isinstance(cv, str) and cv in ("hash", "holdout"))):
+            raise ValueError(f"cv={cv!r} is no number of folds.")
+        if not isinstance(verbose, numbers.Integral | np.bool_):
+            raise ValueError(f"verbose must be a number, got {verbose!r}.")
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ModelFileError(f"its parameters are none: {' '.join(str(error).split())[:200]}") from None

@@ -23,6 +23,7 @@ from maxdisc.fitting.documents import as_pipeline
 from maxdisc.model_file.container import ModelFileError
 from maxdisc.model_file.fields import BESIDE, FIELDS, Array, Field, Node
 from maxdisc.model_file.mixed_columns import put_blocks, put_schema
+from maxdisc.model_file.soundness import require_parameters
 from maxdisc.model_file.values import encoded, encoded_strings, label_type
 from maxdisc.search import MaxDiscSearchCV
 from maxdisc.words.scaling import CountScaler
@@ -100,6 +101,8 @@ class Describer:
         check_is_fitted(model)
         parameters = _lasting(model.get_params(deep=False))
         fitted = learnt(model)
+        if isinstance(model, MaxDiscClassifier):  # what load would refuse is not written
+            require_parameters(parameters, model.classes_, model.n_features_in_)
         if isinstance(model, MaxDiscClassifier) and model.n_iter_:
             fitted["unlabelled"] = {"n_iter": model.n_iter_, "weight": model.unlabelled_weight_}
         return {
@@ -298,6 +301,8 @@ def _lasting(parameters: dict[str, Any]) -> dict[str, Any]:
         lasting["cv"] = max(2, int(n_splits)) if isinstance(n_splits, numbers.Integral) else 5
     if not isinstance(parameters.get("random_state"), numbers.Integral | None):
         lasting["random_state"] = None
+    if "n_jobs" in parameters:
+        lasting["n_jobs"] = None  # who loads a file says how many threads there are
     value = parameters.get("unlabelled")
     if isinstance(value, numbers.Real) and value != value:
         lasting["unlabelled"] = None  # which NaN means anyway

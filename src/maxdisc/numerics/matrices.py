@@ -80,7 +80,9 @@ def _require_lines(X: Matrix) -> None:
     height, width = shape[1:] or (1, 1)
     last = max(len(indptr) - 2, 0)
     if (len(indptr) - 1) * height != n_lines:
-        raise ValueError(f"X has {n_lines} {line}s, but {line} {last * height} is its last by X.indptr{_AGAIN}")
+        raise ValueError(
+            f"X has {n_lines} {line}s, but {line} {last * height} is its last by X.indptr{_AGAIN}"
+        )
     if indptr[0] != 0:
         raise ValueError(f"{line} 0 of X begins at stored cell {indptr[0]}, not at 0{_AGAIN}")
     backwards = indptr[1:] < indptr[:-1]
@@ -94,10 +96,10 @@ def _require_lines(X: Matrix) -> None:
         at = int(np.searchsorted(indptr, n_cells, side="right")) - 1 if indptr[-1] > n_cells else last
         counts = f"X.indptr ends at {indptr[-1]}, with {len(indices)} indices and {shape[0]} values"
         raise ValueError(f"{line} {at * height} of X does not end where its cells do: {counts}{_AGAIN}")
-    at = _first_outside(indices, n_across // width)
-    if at is not None:
-        owner = int(np.searchsorted(indptr, at, side="right")) - 1
-        found = f"{across} {int(indices[at]) * width}, but X has {n_across} {across}s"
+    outside = _first_outside(indices, n_across // width)
+    if outside is not None:
+        owner = int(np.searchsorted(indptr, outside, side="right")) - 1
+        found = f"{across} {int(indices[outside]) * width}, but X has {n_across} {across}s"
         raise ValueError(f"{line} {owner * height} of X has a cell in {found}{_AGAIN}")
 
 
@@ -122,7 +124,7 @@ def _require_integers(name: str, found: Any) -> None:
 def _first_outside(indices: Integers, n: int) -> int | None:
     """Return the position of the first index that is negative or not below ``n``, if there is one."""
     # A negative one is a very large one without its sign: one look for both.
-    unsigned = indices.view(np.uint32 if indices.dtype == np.int32 else np.uint64)
+    unsigned: Any = indices.view(np.uint32 if indices.dtype == np.int32 else np.uint64)
     if unsigned.max(initial=0) < n or not len(indices):
         return None
     return int(np.argmax(unsigned >= n))

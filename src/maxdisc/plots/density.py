@@ -211,7 +211,7 @@ class DensityDisplay:
         """A rare word is nearly always absent; what matters are the few times it is not."""
         if self.x[0][0] != 0:
             return
-        beyond = max(float(height[1:].max()) for height in self.height)
+        beyond = max(float(height[1:].max(initial=0.0)) for height in self.height)
         highest = max(float(height[0]) for height in self.height)
         if highest > _CUT * beyond > 0:
             self.ax_.set_ylim(top=2 * beyond)
