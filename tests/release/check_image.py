@@ -27,7 +27,8 @@ MODEL = """
 from maxdisc import MaxDiscClassifier, save
 from maxdisc.datasets import load_docstrings
 documents = load_docstrings("package")
-save(MaxDiscClassifier(evidence="calibrated").fit(documents.data[::30], documents.target[::30]), "model.maxdisc")
+model = MaxDiscClassifier(evidence="calibrated").fit(documents.data[::30], documents.target[::30])
+save(model, "model.maxdisc")
 """
 
 
@@ -56,8 +57,8 @@ def main() -> None:
         place = Path(name)
         place.chmod(0o755)
         (place / "wheels").mkdir()
-        pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(place / "wheels")]
-        subprocess.run([*pip, str(ROOT)], check=True)
+        wheel = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir"]
+        subprocess.run([*wheel, str(place / "wheels"), str(ROOT)], check=True)
         shutil.copy(ROOT / "constraints" / "serve.txt", place)
         venv.create(place / "venv", with_pip=True)
         compiled = place / "compiled"
