@@ -471,7 +471,7 @@ def test_other_data_is_refused(run, interrupted, tmp_path):
         (["--min-df", "2"], "--min-df was 1, and is 2 now."),
         (["--folds", "7"], '--folds was "hash", and is 7 now.'),
         (["--skip-unlabelled"], "what is done with rows without a label was to refuse, and is to skip now."),
-        (["--text", "id"], "the column of text was body, and is id now."),
+        (["--text", "id"], "the column of text was body, and is body + id now."),
     ],
     ids=str,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -28,6 +29,8 @@ from maxdisc.files.readings import Reading, sources
 from maxdisc.files.roles import nearest
 from maxdisc.files.svmlight import open_svmlight
 
+# Whoever reads such text says which encoding it is.
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _ARTICLES = {"parquet": "a Parquet file", "h5ad": "an h5ad file", "excel": "an Excel file"}
 
 
@@ -218,7 +221,7 @@ class Dataset:
         head = stream.head()
         if not head:
             raise SourceError(f"{place.name} is empty.")
-        if place.format in BINARY and not is_text(head):
+        if place.format in BINARY and not is_text(head) and not head.startswith(_UTF16):
             raise SourceError(
                 f"{place.name} is not {_ARTICLES[place.format]}: its first bytes say otherwise."
             )

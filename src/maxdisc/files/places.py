@@ -40,7 +40,7 @@ _MAGIC = {
 _REFUSED = {
     b"%PDF-": "a PDF: copy its text into a text file, or its table into a CSV file",
     b"{\\rtf": "a document in Rich Text Format: save it as plain text",
-    b"ARROW1": "an Arrow or Feather file: write it as Parquet",
+    b"ARROW1\0": "an Arrow or Feather file: write it as Parquet",
     b"(\xb5/\xfd": "compressed by zstandard: decompress it, or compress it by gzip",
     b'\x04"M\x18': "compressed by lz4: decompress it, or compress it by gzip",
     b"7z\xbc\xaf\x27\x1c": "a 7z archive: unpack it",
@@ -51,8 +51,10 @@ _REFUSED = {
     **dict.fromkeys(
         (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"), "a pickle: write it as CSV or Parquet"
     ),
-    **dict.fromkeys((b"RDX2\n", b"RDX3\n", b"RDA"), "a file of R: write it with write.csv"),
-    **dict.fromkeys((b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF8"), "a picture, not a table or text"),
+    **dict.fromkeys((b"RDX2\n", b"RDX3\n", b"RDA2\n", b"RDA3\n"), "a file of R: write it with write.csv"),
+    **dict.fromkeys(
+        (b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a"), "a picture, not a table or text"
+    ),
 }
 _MARKUP = {
     **dict.fromkeys((b"<!doctype html", b"<html", b"<table"), "an HTML page"),

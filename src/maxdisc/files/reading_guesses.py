@@ -97,6 +97,7 @@ def guess_readings(
         if name not in as_written and times[name] == 1:
             found.look(name, plain(column), where)
     out = {name: Reading((name,), UNCLEAR, reason) for name, reason in found.unclear.items()}
+    is_asked = decimal is not None
     # Columns of plain numbers are looked at again only if there is a reason.
     decimal = decimal or (found.decimal() if found.numbers else None)
     for name, (values, unit) in found.numbers.items():
@@ -104,10 +105,11 @@ def guess_readings(
         example = next((c for c in found.examples[name].to_pylist() if "," in c or "." in c), "")
         reason = f"{shown(example)} has thousands or decimals: say --decimal . or --decimal ,"
         out[name] = Reading((name,), NUMBER, mark + unit) if mark else Reading((name,), UNCLEAR, reason)
-    for name, text in found.plain.items() if decimal == "," else ():
-        values, good = parse_numbers(text, ",")
-        if _share(good) == 1 and not values.equals(parsed(text)):
-            out[name] = Reading((name,), NUMBER, ",")
+    for name, text in found.plain.items() if is_asked or decimal == "," else ():
+        values, good = parse_numbers(text, decimal)
+        # What was asked for holds for later rows, too, where the first have no mark.
+        if _share(good) == 1 and (is_asked or not values.equals(parsed(text))):
+            out[name] = Reading((name,), NUMBER, decimal)
     dates = dates or found.order()
     for name, moments in found.dates.items():
         order = _chosen(moments, dates)

@@ -122,9 +122,15 @@ def summary(readings: Mapping[str, Reading]) -> str:
             parts = [other.what for other in readings.values() if other.columns == reading.columns]
             order = "" if reading.notation == "ymd" else f"{ORDERS[reading.notation]}: "
             told[column] = f"dates ({order}{', '.join(parts)})"
-    lines = [f"{column}: {what}" for column, what in told.items()]
-    more = f"; and {len(lines) - _TOLD:,} more" if len(lines) > _TOLD else ""
-    return "; ".join(lines[:_TOLD]) + more
+    alike: dict[str, list[str]] = {}
+    for column, what in told.items():
+        alike.setdefault(what, []).append(column)
+    return "; ".join(f"{_some(columns)}: {what}" for what, columns in alike.items())
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _TOLD:,} more" if len(names) > _TOLD else ""
+    return ", ".join(names[:_TOLD]) + more
 
 
 def _require_all(good: pa.Array, text: pa.Array, name: str, where: Callable[[int], str], what: str) -> None:
