@@ -69,7 +69,7 @@ class Reading:
         if self.what == UNCLEAR:
             raise SourceError(f"column {name!r}: {self.notation}.")
         if self.is_date:
-            return part_of(self._moments(array, where), self.what)
+            return part_of(self.moments(array, where), self.what)
         if not is_written(array.type):
             return numbers(array, name, where)
         text = as_text(array, name, where)
@@ -77,7 +77,9 @@ class Reading:
         _require_all(good, text, name, where, f"a number{describe_number(self.notation)}")
         return values
 
-    def _moments(self, array: pa.Array, where: Callable[[int], str]) -> Moments:
+    def moments(self, column: Any, where: Callable[[int], str]) -> Moments:
+        """Return the dates of its column, of which the feature is a part."""
+        array = plain(column)
         if is_moments(array.type):
             return moments_of(array)
         if pa.types.is_null(array.type):
