@@ -24,6 +24,7 @@ from maxdisc.files.places import (
     format_of_bytes,
     format_of_content,
     require_no_markup,
+    require_workbook,
 )
 from maxdisc.files.readings import Reading, sources
 from maxdisc.files.roles import nearest
@@ -245,6 +246,7 @@ class Dataset:
 
             return open_h5ad(stream, columns, self.layer)
         if form == "excel":
+            require_workbook(stream.seekable(), place.name)
             from maxdisc.files.excel import open_excel
 
             return open_excel(stream, columns, self.sheet, self.header)

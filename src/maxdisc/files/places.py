@@ -6,9 +6,11 @@ import codecs
 import difflib
 import glob
 import re
+import zipfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 FORMATS = ("csv", "tsv", "excel", "parquet", "jsonl", "svmlight", "h5ad", "lines", "folder")
 
@@ -163,6 +165,20 @@ def format_of_bytes(head: bytes, name: str) -> str | None:
             f"{name} is a model file of maxdisc, not data: the model comes first, then the data."
         )
     return None
+
+
+def require_workbook(file: IO[bytes], name: str) -> None:
+    """Raise ``SourceError`` for a zip archive that holds no workbook; a damaged one is left to its reader."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            inside = archive.namelist()
+    except (zipfile.BadZipFile, OSError):
+        return
+    if not any(part in inside for part in ("xl/workbook.xml", "xl/workbook.bin", "content.xml")):
+        shown = ", ".join(inside[:3]) + (f" and {len(inside) - 3} more" if len(inside) > 3 else "")
+        is_word = "word/document.xml" in inside
+        what = "a Word document: save it as plain text, or its table as CSV" if is_word else None
+        raise SourceError(f"{name} is {what or f'a zip archive of {shown}: unpack it'}.")
 
 
 def require_no_markup(head: bytes, name: str) -> None:

@@ -106,7 +106,7 @@ def guess_readings(
 
 
 def _readings_of_numbers(found: _Found, decimal: str | None) -> dict[str, Reading]:
-    out = {}
+    out: dict[str, Reading] = {}
     for name, (values, unit) in found.numbers.items():
         if mark := _chosen(values, decimal):
             out[name] = Reading((name,), NUMBER, mark + unit)
@@ -119,7 +119,7 @@ def _readings_of_numbers(found: _Found, decimal: str | None) -> dict[str, Readin
 
 def _readings_of_plain_numbers(found: _Found, decimal: str, is_asked: bool) -> dict[str, Reading]:
     """Return how plain numbers are read where points group thousands, or where later rows may have marks."""
-    out = {}
+    out: dict[str, Reading] = {}
     for name, text in found.plain.items():
         values, good = parse_numbers(text, decimal)
         if _share(good) == 1 and (is_asked or not values.equals(parsed(text))):
@@ -128,13 +128,15 @@ def _readings_of_plain_numbers(found: _Found, decimal: str, is_asked: bool) -> d
 
 
 def _readings_of_dates(found: _Found, wanted: str | None, names: Collection[str]) -> dict[str, Reading]:
-    out = {}
+    out: dict[str, Reading] = {}
     for name, moments in found.dates.items():
         if order := _chosen(moments, wanted):
             parts = [part for part in parts_that_tell(moments[order]) if f"{name} {part}" not in names]
             out |= {f"{name} {part}": Reading((name,), part, order) for part in parts}
             continue
-        reason = f"{shown(found.examples[name][0].as_py())} begins with the day or with the month"
+        cells = found.examples[name]
+        one, other, *_ = (parse_dates(cells, order)[0] for order in moments)
+        reason = f"{shown(cells[int(np.argmax(one != other))].as_py())} begins with the day or with the month"
         out[name] = Reading((name,), UNCLEAR, f"{reason}: say --dates dmy or --dates mdy")
     return out
 

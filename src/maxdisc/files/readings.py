@@ -73,8 +73,12 @@ class Reading:
         if not is_written(array.type):
             return numbers(array, name, where)
         text = as_text(array, name, where)
-        values, good = parse_numbers(text, self.notation[:1], self.notation[1:])
-        _require_all(good, text, name, where, f"a number{describe_number(self.notation)}")
+        decimal, unit = self.notation[:1], self.notation[1:]
+        values, good = parse_numbers(text, decimal, unit)
+        (other,) = DECIMALS.keys() - {decimal}
+        otherwise = pc.any(parse_numbers(text.filter(pc.invert(good)), other, unit)[1]).as_py()
+        advice = f"say --decimal {other} if new files are written so, " if otherwise else ""
+        _require_all(good, text, name, where, f"a number{describe_number(self.notation)}; {advice}")
         return values
 
     def moments(self, column: Any, where: Callable[[int], str]) -> Moments:
@@ -86,7 +90,7 @@ class Reading:
             return np.full(len(array), np.datetime64("NaT"), dtype="datetime64[s]")
         text = as_text(array, self.columns[0], where)
         moments, good = parse_dates(text, self.notation)
-        _require_all(good, text, self.columns[0], where, f"a date ({ORDERS[self.notation]})")
+        _require_all(good, text, self.columns[0], where, f"a date ({ORDERS[self.notation]}); ")
         return moments
 
     def texts(self, columns: Iterable[Sequence[str | None]]) -> list[str]:
@@ -140,6 +144,6 @@ def _require_all(good: pa.Array, text: pa.Array, name: str, where: Callable[[int
     row = pc.index(good, False).as_py()
     if row >= 0:
         raise SourceError(
-            f"{where(row)}, column {name!r}: {shown(text[row].as_py())} is not {what}; correct it, or leave "
+            f"{where(row)}, column {name!r}: {shown(text[row].as_py())} is not {what}correct it, or leave "
             "the column out with --exclude."
         )
