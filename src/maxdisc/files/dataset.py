@@ -148,12 +148,12 @@ class Dataset:
                 raise SourceError(f"{self.name} can be read only once: write it to a file first.")
             self._read_once = True
         self._finished_bytes = self._current_bytes = 0
-        wanted = self.names if columns is None else sources(columns, self.readings, self.names)
+        wanted = self.names if columns is None else columns
         empty = True
         for place in self.places:
             rows: Iterator[Batch] = self._batches_of(place, wanted)
             if self._begun is not None and place is self.places[0]:
-                require_columns(self.names, wanted, place.name)
+                self._require_columns(self.names, wanted, place)
                 rows, self._begun = self._begun, None
             for batch in rows:
                 empty = False
@@ -170,11 +170,12 @@ class Dataset:
     def _batches_of(self, place: Place, columns: Collection[str] | None) -> Generator[Batch, None, None]:
         stream = None if place.format == "folder" else Stream(place, self.encoding)
         try:
-            opened = self._opened(place, stream, columns)
+            read = None if columns is None else {*columns, *sources(columns, self.readings)}
+            opened = self._opened(place, stream, read)
             if self._names is None:
                 self._names = opened.names
             if columns is not None:
-                require_columns(opened.names, columns, place.name)
+                self._require_columns(opened.names, columns, place)
             row = 0
             for part in opened.tables:
                 table, matrix = part if isinstance(part, tuple) else (part, None)
@@ -268,6 +269,9 @@ class Dataset:
                 f"{place.name} has other genes than {first}, or has them in another order: bring them into "
                 "line, or use one file at a time."
             )
+
+    def _require_columns(self, names: Sequence[str], features: Collection[str], place: Place) -> None:
+        require_columns(names, sources(features, self.readings, names), place.name)
 
     def _called(self, name: str, place: Place) -> str:
         """Name unnamed columns by the requested names."""
