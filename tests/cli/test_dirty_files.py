@@ -40,14 +40,25 @@ def german(number):
     return f"{number:,.2f}".translate(str.maketrans(",.", ".,"))
 
 
+def write_bytes(path, content):
+    path.write_bytes(content)
+    return path
+
+
 def parquet(path, **columns):
     pyarrow.parquet.write_table(pa.table(columns), path)
     return path
 
 
+def with_excel(make):
+    """What is made for tests of the extra."""
+    if not os.environ.get("MAXDISC_REQUIRE_EXTRAS"):
+        pytest.importorskip("python_calamine")
+    return make()
+
+
 def workbook(path, sheets, merged=""):
-    pytest.importorskip("python_calamine") if not os.environ.get("MAXDISC_REQUIRE_EXTRAS") else None
-    return write_workbook(path, sheets, merged)
+    return with_excel(lambda: write_workbook(path, sheets, merged))
 
 
 def zipped(path, name="train.csv"):
@@ -363,7 +374,7 @@ REFUSALS = {
     ),
     "a password": (
         "a.xlsx",
-        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600),
+        lambda p: with_excel(lambda: write_bytes(p, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600))),
         [],
         "is not a whole Excel file",
     ),
@@ -407,8 +418,7 @@ def made(folder, name, content):
     path = folder / name
     if callable(content):
         return content(path)
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return path
+    return write_bytes(path, content if isinstance(content, bytes) else content.encode())
 
 
 @pytest.mark.parametrize("what", MODELS)

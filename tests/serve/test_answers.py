@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import time
@@ -521,3 +522,38 @@ def test_bodies_are_given_back_when_requests_are_answered(models):
         for content in ('{"texts": ["orbit"]}', "{", '{"texts": ["' + "orbit " * 900 + '"]}'):
             client.post("/predict", content=content, headers={"Content-Type": "application/json"})
             assert service.bodies.held == 0
+
+
+def test_columns_are_read_as_the_model_file_says(tmp_path):
+    from maxdisc.cli import main
+
+    lines = [f"{900 + 7 * i},5{i % 10} €;{10 + i % 19}.0{1 + i % 9}.2024;{'ab'[i % 2]}" for i in range(40)]
+    data, model = tmp_path / "train.csv", tmp_path / "m.maxdisc"
+    data.write_text("price;begun;y\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    assert main(["fit", str(data), "-o", str(model), "-q", "--evidence", "raw", "--smoothing", "1"]) == 0
+    assert main(["predict", str(model), str(data), "-o", str(tmp_path / "out.csv"), "-q"]) == 0
+    expected = [line.split(",") for line in (tmp_path / "out.csv").read_text().splitlines()[1:]]
+    service = Service({"m": model}, Limits(), log=Log(io.StringIO()), reload_seconds=0)
+    with TestClient(app_of(service)) as client:
+        wait_until_ready(client)
+        sent = {"content": data.read_bytes(), "headers": {"Content-Type": "text/csv"}}
+        told = list(csv.DictReader(io.StringIO(client.post("/predict.csv", **sent).text)))
+        assert [[row["label"], row["probability"]] for row in told] == [row[:2] for row in expected]
+        assert [row["price"] for row in told] == [line.split(";")[0] for line in lines]
+        # JSON has numbers, but no dates: these come as text.
+        day = lines[0].split(";")[1]
+        rows = client.post("/predict", json={"rows": [{"price": 900.50, "begun": day}, {"price": 1}]}).json()
+        one = rows["predictions"][0]
+        assert one["label"] == expected[0][0]
+        assert one["probability"] == pytest.approx(float(expected[0][1]), rel=1e-5)
+        for cell, said in (
+            ("tomorrow", "'tomorrow' is not a date (day/month/year)"),
+            (3, "3 is not a date as text"),
+        ):
+            refused = client.post("/predict", json={"rows": [{"price": 1}, {"begun": cell}]})
+            assert refused.status_code == 422
+            assert "row 1, column 'begun': " + said in refused.text
+        other = data.read_bytes().replace("€".encode(), b"$")
+        assert "is not a number in" in client.post("/predict.csv", **{**sent, "content": other}).text
+        gone = client.post("/predict.csv", **{**sent, "content": b"price;started\n1,5;01.01.2024\n"})
+        assert "the CSV has no column 'begun'" in gone.text

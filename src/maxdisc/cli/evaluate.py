@@ -246,6 +246,7 @@ def report(
     written = form.value if form is not None else _by_name(output)
     from maxdisc.cli.labelled import read_labelled
     from maxdisc.cli.model import LoadedModel, Unseen, note_missing
+    from maxdisc.files import summary
     from maxdisc.model_file.about import file_names
 
     loaded = LoadedModel.read(model, text, label)
@@ -257,6 +258,8 @@ def report(
     import maxdisc.report as reports
 
     about = {**loaded.about, "data": file_names(dataset.formats)}
+    if loaded.readings:
+        about["readings"] = summary(loaded.readings)
     with speech.progress(f"evaluating {len(rows):,} rows"), rows.located():
         X = loaded.fitting(rows.X, dataset.matrix_names)
         made = reports.evaluate(loaded.estimator, X, rows.y, title=title, about=about)

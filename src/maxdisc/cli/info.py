@@ -47,6 +47,11 @@ def _show_info(facts: dict[str, Any]) -> None:
         sources = shortened(", ".join(about.get("sources", [])), 160)
         lines.insert(2, ("fitted on", counted(about["rows"], "row") + (f" of {sources}" if sources else "")))
     lines += [(f"{role} column", about[role]) for role in ("text", "label") if about.get(role)]
+    if "readings" in about:
+        from maxdisc.files import Reading, summary
+
+        read = summary({name: Reading.of(stored, name) for name, stored in about["readings"].items()})
+        lines += [("read as", read)] if read else []
     largest = sorted(facts["tensors"].items(), key=lambda item: -item[1]["bytes"])[:3]
     lines.append(("largest parts", ", ".join(f"{name} {size_of(t['bytes'])}" for name, t in largest)))
     say_facts(lines)

@@ -97,8 +97,8 @@ class LoadedModel(ModelInput):
             )
         if self.text is not None:
             raise BadInputError(
-                f"{source} has no column {self.text!r}, which held the documents; name the one that does "
-                f"with --text{nearest(self.text, names)}"
+                f"{source} has no column {missing[0]!r}, which held the documents; name the one that does "
+                f"with --text{nearest(missing[0], names)}"
             )
         shown = ", ".join(map(repr, missing[:3])) + (
             f" and {len(missing) - 3} more" if len(missing) > 3 else ""

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import scipy.sparse as sp
 
 from maxdisc.files.cells import categories, numbers, strings, truths
+from maxdisc.files.date_notations import Moments, part_of
 from maxdisc.files.readings import Reading
 from maxdisc.numerics.matrices import Matrix, is_sparse
 
@@ -44,6 +45,8 @@ class Batch:
     matrix_names: list[str] | None = None
     #: How features are read that are not simply columns of plain numbers or words.
     readings: Mapping[str, Reading] = field(default_factory=dict)
+    # Dates by column: several features are made from each.
+    _moments: dict[str, Moments] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -78,7 +81,12 @@ class Batch:
         """Return one feature in float64, null where a cell is missing."""
         if feature in self.readings:
             reading = self.readings[feature]
-            return reading.numbers(self.table[reading.columns[0]], self.where)
+            column = reading.columns[0]
+            if not reading.is_date:
+                return reading.numbers(self.table[column], self.where)
+            if column not in self._moments:
+                self._moments[column] = reading.moments(self.table[column], self.where)
+            return part_of(self._moments[column], reading.what)
         return numbers(self.table[feature], feature, self.where)
 
     def typed(self, columns: Sequence[str], words: Collection[str], truth: Collection[str] = ()) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -23,11 +24,14 @@ from maxdisc.files.places import (
     format_of_bytes,
     format_of_content,
     require_no_markup,
+    require_workbook,
 )
 from maxdisc.files.readings import Reading, sources
 from maxdisc.files.roles import nearest
 from maxdisc.files.svmlight import open_svmlight
 
+# Whoever reads such text says which encoding it is.
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _ARTICLES = {"parquet": "a Parquet file", "h5ad": "an h5ad file", "excel": "an Excel file"}
 
 
@@ -144,12 +148,12 @@ class Dataset:
                 raise SourceError(f"{self.name} can be read only once: write it to a file first.")
             self._read_once = True
         self._finished_bytes = self._current_bytes = 0
-        wanted = self.names if columns is None else sources(columns, self.readings, self.names)
+        wanted = self.names if columns is None else columns
         empty = True
         for place in self.places:
             rows: Iterator[Batch] = self._batches_of(place, wanted)
             if self._begun is not None and place is self.places[0]:
-                require_columns(self.names, wanted, place.name)
+                self._require_columns(self.names, wanted, place)
                 rows, self._begun = self._begun, None
             for batch in rows:
                 empty = False
@@ -166,11 +170,12 @@ class Dataset:
     def _batches_of(self, place: Place, columns: Collection[str] | None) -> Generator[Batch, None, None]:
         stream = None if place.format == "folder" else Stream(place, self.encoding)
         try:
-            opened = self._opened(place, stream, columns)
+            read = None if columns is None else {*columns, *sources(columns, self.readings)}
+            opened = self._opened(place, stream, read)
             if self._names is None:
                 self._names = opened.names
             if columns is not None:
-                require_columns(opened.names, columns, place.name)
+                self._require_columns(opened.names, columns, place)
             row = 0
             for part in opened.tables:
                 table, matrix = part if isinstance(part, tuple) else (part, None)
@@ -218,7 +223,7 @@ class Dataset:
         head = stream.head()
         if not head:
             raise SourceError(f"{place.name} is empty.")
-        if place.format in BINARY and not is_text(head):
+        if place.format in BINARY and not is_text(head) and not head.startswith(_UTF16):
             raise SourceError(
                 f"{place.name} is not {_ARTICLES[place.format]}: its first bytes say otherwise."
             )
@@ -242,6 +247,7 @@ class Dataset:
 
             return open_h5ad(stream, columns, self.layer)
         if form == "excel":
+            require_workbook(stream.seekable(), place.name)
             from maxdisc.files.excel import open_excel
 
             return open_excel(stream, columns, self.sheet, self.header)
@@ -263,6 +269,9 @@ class Dataset:
                 f"{place.name} has other genes than {first}, or has them in another order: bring them into "
                 "line, or use one file at a time."
             )
+
+    def _require_columns(self, names: Sequence[str], features: Collection[str], place: Place) -> None:
+        require_columns(names, sources(features, self.readings, names), place.name)
 
     def _called(self, name: str, place: Place) -> str:
         """Name unnamed columns by the requested names."""

@@ -147,8 +147,7 @@ def _is_even(first: str, look: bytes, delimiter: str) -> bool:
         n_cells = len(next(csv.reader([first], delimiter=delimiter)))
     except csv.Error:
         return False
-    rows = _rows_of(look, delimiter)[:_TRIED]
-    return bool(rows) and all(len(row) == n_cells for row in rows)
+    return all(len(row) == n_cells for row in _rows_of(look, delimiter)[:_TRIED])
 
 
 class _Reads:

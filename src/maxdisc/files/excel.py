@@ -28,7 +28,6 @@ _ROWS = 2**14
 _ABOVE = 20
 # ... and so many rows below tell whether the first row holds values.
 _LOOK = 1000
-_OTHERS = {"word/document.xml": "a Word document: save it as plain text, or its table as CSV"}
 _MOMENTS = (datetime.datetime, datetime.date)
 
 
@@ -73,21 +72,8 @@ def _workbook(stream: Stream) -> Any:
     except calamine.PasswordError:
         raise SourceError(f"{stream.name} is protected by a password: save it without one.") from None
     except calamine.CalamineError as error:
-        if inside := _members(stream):
-            what = next((told for name, told in _OTHERS.items() if name in inside), None)
-            shown = ", ".join(inside[:3]) + (f" and {len(inside) - 3} more" if len(inside) > 3 else "")
-            raise SourceError(f"{stream.name} is {what or f'a zip archive of {shown}: unpack it'}.") from None
         told = " ".join(str(error).split())[:200].rstrip(".")
         raise SourceError(f"{stream.name} is not a whole Excel file: {told}.") from None
-
-
-def _members(stream: Stream) -> list[str]:
-    """Return the names of the files in a zip archive; none if it is not one."""
-    try:
-        with zipfile.ZipFile(stream.seekable()) as archive:
-            return archive.namelist()
-    except (zipfile.BadZipFile, OSError):
-        return []
 
 
 def _sheet(workbook: Any, asked: str | None, source: str) -> tuple[Any, tuple[str, ...]]:

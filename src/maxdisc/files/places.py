@@ -6,9 +6,11 @@ import codecs
 import difflib
 import glob
 import re
+import zipfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 FORMATS = ("csv", "tsv", "excel", "parquet", "jsonl", "svmlight", "h5ad", "lines", "folder")
 
@@ -40,7 +42,7 @@ _MAGIC = {
 _REFUSED = {
     b"%PDF-": "a PDF: copy its text into a text file, or its table into a CSV file",
     b"{\\rtf": "a document in Rich Text Format: save it as plain text",
-    b"ARROW1": "an Arrow or Feather file: write it as Parquet",
+    b"ARROW1\0": "an Arrow or Feather file: write it as Parquet",
     b"(\xb5/\xfd": "compressed by zstandard: decompress it, or compress it by gzip",
     b'\x04"M\x18': "compressed by lz4: decompress it, or compress it by gzip",
     b"7z\xbc\xaf\x27\x1c": "a 7z archive: unpack it",
@@ -51,8 +53,10 @@ _REFUSED = {
     **dict.fromkeys(
         (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"), "a pickle: write it as CSV or Parquet"
     ),
-    **dict.fromkeys((b"RDX2\n", b"RDX3\n", b"RDA"), "a file of R: write it with write.csv"),
-    **dict.fromkeys((b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF8"), "a picture, not a table or text"),
+    **dict.fromkeys((b"RDX2\n", b"RDX3\n", b"RDA2\n", b"RDA3\n"), "a file of R: write it with write.csv"),
+    **dict.fromkeys(
+        (b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a"), "a picture, not a table or text"
+    ),
 }
 _MARKUP = {
     **dict.fromkeys((b"<!doctype html", b"<html", b"<table"), "an HTML page"),
@@ -161,6 +165,20 @@ def format_of_bytes(head: bytes, name: str) -> str | None:
             f"{name} is a model file of maxdisc, not data: the model comes first, then the data."
         )
     return None
+
+
+def require_workbook(file: IO[bytes], name: str) -> None:
+    """Raise ``SourceError`` for a zip archive that holds no workbook; a damaged one is left to its reader."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            inside = archive.namelist()
+    except (zipfile.BadZipFile, OSError):
+        return
+    if not any(part in inside for part in ("xl/workbook.xml", "xl/workbook.bin", "content.xml")):
+        shown = ", ".join(inside[:3]) + (f" and {len(inside) - 3} more" if len(inside) > 3 else "")
+        is_word = "word/document.xml" in inside
+        what = "a Word document: save it as plain text, or its table as CSV" if is_word else None
+        raise SourceError(f"{name} is {what or f'a zip archive of {shown}: unpack it'}.")
 
 
 def require_no_markup(head: bytes, name: str) -> None:

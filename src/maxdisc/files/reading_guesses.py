@@ -98,26 +98,46 @@ def guess_readings(
             found.look(name, plain(column), where)
     out = {name: Reading((name,), UNCLEAR, reason) for name, reason in found.unclear.items()}
     # Columns of plain numbers are looked at again only if there is a reason.
-    decimal = decimal or (found.decimal() if found.numbers else None)
+    mark = decimal or (found.decimal() if found.numbers else None)
+    out |= _readings_of_numbers(found, mark)
+    if mark is not None and (mark == decimal or mark == ","):
+        out |= _readings_of_plain_numbers(found, mark, is_asked=mark == decimal)
+    return out | _readings_of_dates(found, dates or found.order(), times)
+
+
+def _readings_of_numbers(found: _Found, decimal: str | None) -> dict[str, Reading]:
+    out: dict[str, Reading] = {}
     for name, (values, unit) in found.numbers.items():
-        mark = _chosen(values, decimal)
+        if mark := _chosen(values, decimal):
+            out[name] = Reading((name,), NUMBER, mark + unit)
+            continue
         example = next((c for c in found.examples[name].to_pylist() if "," in c or "." in c), "")
         reason = f"{shown(example)} has thousands or decimals: say --decimal . or --decimal ,"
-        out[name] = Reading((name,), NUMBER, mark + unit) if mark else Reading((name,), UNCLEAR, reason)
-    for name, text in found.plain.items() if decimal == "," else ():
-        values, good = parse_numbers(text, ",")
-        if _share(good) == 1 and not values.equals(parsed(text)):
-            out[name] = Reading((name,), NUMBER, ",")
-    dates = dates or found.order()
+        out[name] = Reading((name,), UNCLEAR, reason)
+    return out
+
+
+def _readings_of_plain_numbers(found: _Found, decimal: str, is_asked: bool) -> dict[str, Reading]:
+    """Return how plain numbers are read where points group thousands, or where later rows may have marks."""
+    out: dict[str, Reading] = {}
+    for name, text in found.plain.items():
+        values, good = parse_numbers(text, decimal)
+        if _share(good) == 1 and (is_asked or not values.equals(parsed(text))):
+            out[name] = Reading((name,), NUMBER, decimal)
+    return out
+
+
+def _readings_of_dates(found: _Found, wanted: str | None, names: Collection[str]) -> dict[str, Reading]:
+    out: dict[str, Reading] = {}
     for name, moments in found.dates.items():
-        order = _chosen(moments, dates)
-        if order is None:
-            reason = f"{shown(found.examples[name][0].as_py())} begins with the day or with the month"
-            out[name] = Reading((name,), UNCLEAR, f"{reason}: say --dates dmy or --dates mdy")
+        if order := _chosen(moments, wanted):
+            parts = [part for part in parts_that_tell(moments[order]) if f"{name} {part}" not in names]
+            out |= {f"{name} {part}": Reading((name,), part, order) for part in parts}
             continue
-        for part in parts_that_tell(moments[order]):
-            if f"{name} {part}" not in times:
-                out[f"{name} {part}"] = Reading((name,), part, order)
+        cells = found.examples[name]
+        one, other, *_ = (parse_dates(cells, order)[0] for order in moments)
+        reason = f"{shown(cells[int(np.argmax(one != other))].as_py())} begins with the day or with the month"
+        out[name] = Reading((name,), UNCLEAR, f"{reason}: say --dates dmy or --dates mdy")
     return out
 
 

@@ -69,22 +69,28 @@ class Reading:
         if self.what == UNCLEAR:
             raise SourceError(f"column {name!r}: {self.notation}.")
         if self.is_date:
-            return part_of(self._moments(array, where), self.what)
+            return part_of(self.moments(array, where), self.what)
         if not is_written(array.type):
             return numbers(array, name, where)
         text = as_text(array, name, where)
-        values, good = parse_numbers(text, self.notation[:1], self.notation[1:])
-        _require_all(good, text, name, where, f"a number{describe_number(self.notation)}")
+        decimal, unit = self.notation[:1], self.notation[1:]
+        values, good = parse_numbers(text, decimal, unit)
+        (other,) = DECIMALS.keys() - {decimal}
+        otherwise = pc.any(parse_numbers(text.filter(pc.invert(good)), other, unit)[1]).as_py()
+        advice = f"say --decimal {other} if new files are written so, " if otherwise else ""
+        _require_all(good, text, name, where, f"a number{describe_number(self.notation)}; {advice}")
         return values
 
-    def _moments(self, array: pa.Array, where: Callable[[int], str]) -> Moments:
+    def moments(self, column: Any, where: Callable[[int], str]) -> Moments:
+        """Return the dates of its column, of which the feature is a part."""
+        array = plain(column)
         if is_moments(array.type):
             return moments_of(array)
         if pa.types.is_null(array.type):
             return np.full(len(array), np.datetime64("NaT"), dtype="datetime64[s]")
         text = as_text(array, self.columns[0], where)
         moments, good = parse_dates(text, self.notation)
-        _require_all(good, text, self.columns[0], where, f"a date ({ORDERS[self.notation]})")
+        _require_all(good, text, self.columns[0], where, f"a date ({ORDERS[self.notation]}); ")
         return moments
 
     def texts(self, columns: Iterable[Sequence[str | None]]) -> list[str]:
@@ -122,9 +128,15 @@ def summary(readings: Mapping[str, Reading]) -> str:
             parts = [other.what for other in readings.values() if other.columns == reading.columns]
             order = "" if reading.notation == "ymd" else f"{ORDERS[reading.notation]}: "
             told[column] = f"dates ({order}{', '.join(parts)})"
-    lines = [f"{column}: {what}" for column, what in told.items()]
-    more = f"; and {len(lines) - _TOLD:,} more" if len(lines) > _TOLD else ""
-    return "; ".join(lines[:_TOLD]) + more
+    alike: dict[str, list[str]] = {}
+    for column, what in told.items():
+        alike.setdefault(what, []).append(column)
+    return "; ".join(f"{_some(columns)}: {what}" for what, columns in alike.items())
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _TOLD:,} more" if len(names) > _TOLD else ""
+    return ", ".join(names[:_TOLD]) + more
 
 
 def _require_all(good: pa.Array, text: pa.Array, name: str, where: Callable[[int], str], what: str) -> None:
@@ -132,6 +144,6 @@ def _require_all(good: pa.Array, text: pa.Array, name: str, where: Callable[[int
     row = pc.index(good, False).as_py()
     if row >= 0:
         raise SourceError(
-            f"{where(row)}, column {name!r}: {shown(text[row].as_py())} is not {what}; correct it, or leave "
+            f"{where(row)}, column {name!r}: {shown(text[row].as_py())} is not {what}correct it, or leave "
             "the column out with --exclude."
         )
