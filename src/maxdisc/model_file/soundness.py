@@ -223,6 +223,9 @@ def require_parameters(given: Mapping[str, Any], classes: Array, n_features: int
         settings.size(n_features)
         settings.prior_among(classes)
         given_jobs(given["n_jobs"])
+        weights, labels = settings.class_weight, set(classes.tolist())
+        if isinstance(weights, Mapping) and not (labels >= weights.keys() or labels <= weights.keys()):
+            raise ValueError("class_weight has a label that is no class.")
         check_random_state(given["random_state"])
         is_number = isinstance(cv, numbers.Integral) and not isinstance(cv, bool)
         if not ((is_number and int(cv) >= 2) or (isinstance(cv, str) and cv in ("hash", "holdout"))):
