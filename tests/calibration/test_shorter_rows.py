@@ -96,7 +96,7 @@ def test_models_of_folds_are_those_of_the_training_documents_alone(seed):
     texts, y = corpus(180, seed, longest=40)
     codes, size, smoothing = np.unique(y, return_inverse=True)[1], 60, Smoothing(0.1)
     fold = np.arange(len(texts)) // 3 % 3
-    X, documents = count_training(MaxDiscClassifier(), texts, y)
+    X, documents = count_training(MaxDiscClassifier(), texts, y, with_pairs=True)
     rows, plan = ArrayRows(X, codes, 3), FixedFolds(fold, 3)
     models = FoldModels.of(rows, Poisson(), js_gm, None, [plan])
     folds = SelectedFolds(models, rows, smoothing, size, common_length(X), np.arange(X.shape[1]), None)
@@ -105,7 +105,7 @@ def test_models_of_folds_are_those_of_the_training_documents_alone(seed):
     for number in range(3):
         training, others = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
         alone = MaxDiscClassifier()
-        X_alone, _ = count_training(alone, [texts[i] for i in training], y[training])
+        X_alone, _ = count_training(alone, [texts[i] for i in training], y[training], with_pairs=True)
         moments = ArrayRows(X_alone, codes[training], 3).moments(Poisson())[0]
         ranking, _ = ranked_decision(Poisson(), moments, smoothing, js_gm)
         known = alone.vectorizer_.terms_

@@ -355,6 +355,7 @@ def test_what_a_terminal_gets_is_not_obeyed(strange, tmp_path, monkeypatch, code
     output, error = Standard(is_terminal=True), Standard(is_terminal=True)
     monkeypatch.setenv("MAXDISC_DEBUG", "")
     monkeypatch.setenv("TERM", "dumb")  # rich says nothing by escape sequences then
+    monkeypatch.setenv("COLUMNS", "500")  # so that no path is cut
     monkeypatch.setattr(sys, "stdout", output.text())
     monkeypatch.setattr(sys, "stderr", error.text())
     assert main([argument.format(**given) for argument in arguments]) == code

@@ -146,7 +146,7 @@ def test_what_batches_cannot_have_is_said_by_its_name():
         streamed(cut(frame, y, [300]), categorical_features=["size"])
     with pytest.raises(ValueError, match="the columns of some batches have other names"):
         streamed([(frame, y), (frame.rename(columns={"size": "weight"}), y)])
-    with pytest.raises(ValueError, match=r"use redundancy=0\.0 for mixed columns"):
+    with pytest.raises(ValueError, match=r"X has other columns: leave them out, or use redundancy=0\.0"):
         streamed(cut(frame, y, [300]), redundancy=1.0)
     frame.loc[17, "size"] = np.inf
     with pytest.raises(ValueError, match="column 'size' has inf in row 17"):

@@ -257,7 +257,7 @@ def uses(model, original) -> Iterator[tuple[str, Callable[[], Any]]]:
     last = model[-1] if isinstance(model, Pipeline) else model
     if hasattr(last, "explain"):
         rows = model[:-1].transform(X) if isinstance(model, Pipeline) else X
-        yield "explain", lambda: _told(last.explain(rows))
+        yield "explain rows", lambda: _told(last.explain(rows))
     if not isinstance(last, MaxDiscClassifier):
         return
     for name in ATTRIBUTES:

@@ -307,14 +307,14 @@ TENSORS = {
     "accuracy": ("path.accuracy", put((0, 0), 1.5), "path of accuracies"),
     "no weight": ("path.weight", lambda t: t * 0, "path of accuracies"),
     "moments of NaN": ("moments.sums", put((0, 0, 0), np.nan), "NaN or an infinity"),
-    "negative moments": ("moments.observed", put((0, 0), -1.0), "moments are none"),
-    "moments of too much weight": ("moments.weight", lambda t: t * 1e200, "moments are none"),
-    "moments of no weight": ("moments.weight", lambda t: t * 0, "moments are none"),
-    "more cells than rows": ("moments.observed", put((0, 0), 1e6), "moments are none"),
+    "negative moments": ("moments.observed", put((0, 0), -1.0), "moments are invalid"),
+    "moments of too much weight": ("moments.weight", lambda t: t * 1e200, "moments are invalid"),
+    "moments of no weight": ("moments.weight", lambda t: t * 0, "moments are invalid"),
+    "more cells than rows": ("moments.observed", put((0, 0), 1e6), "moments are invalid"),
     "squares below a mean's": (
         "moments.sums",
         lambda t: t + np.array([[[99.0]], [[0.0]]]),
-        "moments are none",
+        "moments are invalid",
     ),
     "an origin beyond all numbers": ("decision.origin", put(0, 1e200), "beyond all numbers"),
     "scores beyond all numbers": ("ranking.scores", put(0, 1e308), "scores are beyond all numbers"),
@@ -350,9 +350,9 @@ DISCRIMINATIVE = {
 
 
 OTHERS = {
-    "too few cells that are not zero": ("text", "1.moments.nonzero", put(0, 5e-324), "moments are none"),
-    "counts below zero": ("text", "1.moments.sums", lambda t: -t, "moments are none"),
-    "presence in too many rows": ("presence", "moments.sums", lambda t: t + 99, "moments are none"),
+    "too few cells that are not zero": ("text", "1.moments.nonzero", put(0, 5e-324), "moments are invalid"),
+    "counts below zero": ("text", "1.moments.sums", lambda t: -t, "moments are invalid"),
+    "presence in too many rows": ("presence", "moments.sums", lambda t: t + 99, "moments are invalid"),
     "a large weight": ("presence", "decision.weights", put((0, 0, 0), 1e300), "beyond all numbers"),
     "an origin of counts": ("without-moments", "decision.origin", lambda t: t + 1, "beyond all numbers"),
     "a large bias": ("weighed-refined", "evidence.bias", put(0, 1e300), "weights of its evidence"),
@@ -412,7 +412,7 @@ def dual_that_ended(how):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda d: d["model"]["fitted"].update(converged=1), "which is none"),
+        (lambda d: d["model"]["fitted"].update(converged=1), "which is invalid"),
         (lambda d: d["model"]["fitted"].pop("converged"), "are due"),
         (lambda d: d["model"]["parameters"].update(family="gaussian"), "parameters that this version"),
         (lambda d: d["model"].update(kind="classifier"), "are due"),
@@ -464,15 +464,15 @@ JOINT_TENSORS = {
 
 AVERAGED_TENSORS = {
     "columns twice": ("decision.columns", lambda t: np.zeros_like(t), "does not keep the best"),
-    "columns of a form twice": ("form0.columns", lambda t: np.zeros_like(t), "average is none"),
-    "a column too high": ("form1.columns", put(0, 10**6), "average is none"),
-    "a column of the density too low": ("density.columns", put(0, -1), "average is none"),
+    "columns of a form twice": ("form0.columns", lambda t: np.zeros_like(t), "average is invalid"),
+    "a column too high": ("form1.columns", put(0, 10**6), "average is invalid"),
+    "a column of the density too low": ("density.columns", put(0, -1), "average is invalid"),
     "NaN": ("form0.weights", put((0, 0), np.nan), "NaN or an infinity"),
     "an infinity": ("form1.baseline", put((0, 0), np.inf), "NaN or an infinity"),
     "a class less": ("form0.weights", lambda t: t[1:], "of shape"),
     "a feature less": ("form0.rate", lambda t: t[1:], "of shape"),
-    "a negative rate": ("form0.rate", lambda t: -t, "average is none"),
-    "a negative unit": ("form1.unit", lambda t: -t, "average is none"),
+    "a negative rate": ("form0.rate", lambda t: -t, "average is invalid"),
+    "a negative unit": ("form1.unit", lambda t: -t, "average is invalid"),
     "a factor too long": ("density.factor", lambda t: 10 * t, "integrate to 1"),
     "another prior": ("density.log_prior", lambda t: t - 1, "probabilities"),
     "weights that do not sum to 1": ("evidence.weights", lambda t: 2 * t, "weights of its average"),
@@ -599,7 +599,7 @@ DOCUMENTS = {
     "function": (lambda d: d["model"]["parameters"].update(family={"function": "eval"}), "called 'eval'"),
     "import": (lambda d: d["model"]["parameters"].update(family={"import": "os"}), "does not know"),
     "about": (lambda d: d.update(about=3), "about"),
-    "another structure": (lambda d: d["model"]["parameters"].update(structure=False), "parameters are none"),
+    "another structure": (lambda d: d["model"]["parameters"].update(structure=False), "parameters are invalid"),
     "more features": (lambda d: d["model"]["parameters"].update(n_features=99), "more than the 4 features"),
     "another prior": (lambda d: d["model"]["parameters"].update(prior=[1.0]), "prior must hold 3"),
     "one fold": (lambda d: d["model"]["parameters"].update(cv=1), "no number of folds"),
@@ -623,7 +623,7 @@ def test_a_wrong_document_is_refused(tmp_path, name):
 @pytest.mark.parametrize("depth", [10, 40, 300, 450, 480, 490, 495, 600, 800, 900])
 def test_deep_parameters_are_refused_long_before_the_stack_ends(tmp_path, depth):
     content = changed_document(lambda d: d["model"]["parameters"].update(prior=deep(depth)))
-    refused(tmp_path / "m", content, "parameters are none" if depth == 10 else "nested too deeply")
+    refused(tmp_path / "m", content, "parameters are invalid" if depth == 10 else "nested too deeply")
 
 
 def test_deep_tuples_are_refused(tmp_path):
@@ -644,10 +644,10 @@ PIPELINES = {
     "no steps": (lambda d: d["model"].update(steps=[]), "not described"),
     "order of steps": (lambda d: d["model"]["steps"].reverse(), "missing"),
     "length": (lambda d: step(0)(d)["fitted"].update(mean_length=-1.0), "mean length"),
-    "pattern": (lambda d: step(0)(d)["parameters"].update(token_pattern="("), "vectorizer are none"),
-    "repeats": (lambda d: step(0)(d)["parameters"].update(token_pattern="a{99999999999}"), "are none"),
-    "n-grams": (lambda d: step(0)(d)["parameters"].update(ngram_range=["a", 2]), "vectorizer are none"),
-    "stop words": (lambda d: step(0)(d)["parameters"].update(stop_words=[1]), "vectorizer are none"),
+    "pattern": (lambda d: step(0)(d)["parameters"].update(token_pattern="("), "vectorizer are invalid"),
+    "repeats": (lambda d: step(0)(d)["parameters"].update(token_pattern="a{99999999999}"), "are invalid"),
+    "n-grams": (lambda d: step(0)(d)["parameters"].update(ngram_range=["a", 2]), "vectorizer are invalid"),
+    "stop words": (lambda d: step(0)(d)["parameters"].update(stop_words=[1]), "vectorizer are invalid"),
     "pipelines": (lambda d: d["model"]["steps"][0].__setitem__(1, dict(d["model"], steps=[])), "are due"),
 }  # fmt: skip
 

@@ -53,7 +53,7 @@ def put_blocks(put: Callable[[str, Array], None], decision: MixedDecision) -> No
 def schema_of(shelf: Shelf, node: Any) -> Schema:
     """Return the schema that a file describes: every column has one family, and every level its column."""
     if not isinstance(node, list) or len(node) > _MOST_FAMILIES:
-        raise ModelFileError(f"its families are {short(node)}, which are none.")
+        raise ModelFileError(f"its families are {short(node)}, which are invalid.")
     # Any subclass will do: it is only asked whether the value is one.
     families = [shelf.known(family, Family, "family") for family in node]  # type: ignore[type-abstract]  # as said
     kinds = shelf.array("schema.kinds", Field("D", np.int64))
@@ -120,7 +120,7 @@ def decision_of(shelf: Shelf, schema: Schema) -> MixedDecision:
         if not (inside and kept and known and np.array_equal(block.columns[cells], columns[places])):
             raise ModelFileError("the blocks of its decision do not fit its columns.")
         if not is_normalised(decision):
-            raise ModelFileError("the blocks of its decision are none.")
+            raise ModelFileError("the blocks of its decision are invalid.")
         parts.append(BlockDecision(decision, places, block.has_levels))
     for block, part in zip(schema.columns.blocks, parts, strict=True):
         if np.isin(block.columns, columns).sum() != len(part.places):
@@ -146,7 +146,7 @@ def moments_of(shelf: Shelf, schema: Schema) -> MixedMoments:
         part.observed is None and block.has_levels
         for part, block in zip(parts, schema.columns.blocks, strict=True)
     ):
-        raise ModelFileError("its moments are none.")
+        raise ModelFileError("its moments are invalid.")
     if any(not np.array_equal(part.weight, parts[0].weight) for part in parts):
         raise ModelFileError("its moments are not of the same rows.")
     return MixedMoments(parts, len(schema.kinds))

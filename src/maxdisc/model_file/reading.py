@@ -161,7 +161,7 @@ def _step(name: str | None, prefix: str, node: Any) -> Step:
     if not isinstance(kind, str) or kind not in _LEARNT:
         raise ModelFileError(f"it has a kind of model that this version does not know: {short(kind)}.")
     if not isinstance(node["parameters"], dict):
-        raise ModelFileError(f"its parameters are {short(node['parameters'])}, which are none.")
+        raise ModelFileError(f"its parameters are {short(node['parameters'])}, which are invalid.")
     learnt = node["fitted"]
     further = _OPTIONAL.get(kind, set()) & learnt.keys() if isinstance(learnt, dict) else set()
     require_keys(learnt, _LEARNT[kind] | further)
@@ -178,7 +178,7 @@ def require_figures(node: Any) -> None:
     """Raise :class:`ModelFileError` unless these are the figures of weighed evidence."""
     require_keys(node, {"log_loss", "accuracy", "n_rows", "ridge"})
     if any(type(value) is not float for value in node.values()):
-        raise ModelFileError(f"its evidence is {short(node)}, which is none.")
+        raise ModelFileError(f"its evidence is {short(node)}, which is invalid.")
 
 
 def _dual_of(node: Any) -> tuple[int, float]:
@@ -296,7 +296,7 @@ class Shelf:
         except (TypeError, ValueError, OverflowError):
             rule = None
         if rule is None or not all(isinstance(word, str) for word in rule.stop_words):
-            raise ModelFileError("the parameters of its vectorizer are none.")
+            raise ModelFileError("the parameters of its vectorizer are invalid.")
         model.terms_, model.mean_length_ = np.array(terms, dtype=object), mean_length
         if "n_features" in fitted:
             columns, n_features = self.array("columns", Field("K", np.int64)), self._n_features(fitted)
@@ -322,7 +322,7 @@ class Shelf:
         if type(mean_length) is not float or not 0 <= mean_length <= ROOT:
             raise ModelFileError(f"its mean length of rows is {short(mean_length)}.")
         if not (scale is None or isinstance(scale, str)) or scale not in SCALES:
-            raise ModelFileError("the parameters of its scaler are none.")
+            raise ModelFileError("the parameters of its scaler are invalid.")
         self.lengths["D"] = n_features
         self._name_features(model)
         model.mean_length_, model.n_features_in_ = mean_length, n_features
@@ -383,7 +383,7 @@ class Shelf:
         rising = rising and (np.diff(counts) > 0).all()
         moderate = are_moderate(counts, found.bias, most=ROOT) and are_weights(found.weights)
         if not rising or not moderate or evidence.correction is None:
-            raise ModelFileError("the weights of its evidence by length are none.")
+            raise ModelFileError("the weights of its evidence by length are invalid.")
         return found
 
     def _ranking(self, fitted: Node) -> FeatureRanking | None:
@@ -422,7 +422,7 @@ class Shelf:
         own = replace(self, lengths={"C": self.lengths["C"], "L": family.n_statistics, "D": n_cells})
         moments = own.value(ClassMoments, name, squares=own.squares(name))
         if not are_moments(moments, family):
-            raise ModelFileError("its moments are none.")
+            raise ModelFileError("its moments are invalid.")
         return moments
 
     def _novelty(self, there: Any) -> Novelty:
@@ -440,7 +440,7 @@ class Shelf:
             and are_moderate(novelty.level, novelty.unknown)
         )
         if not sound:
-            raise ModelFileError("its table of p-values is none.")
+            raise ModelFileError("its table of p-values is invalid.")
         return novelty
 
     def _linear(self, family: Family, may_follow: bool) -> LinearDecision:
@@ -463,7 +463,7 @@ class Shelf:
         arrays = {name: own.array(f"unknown{place}.{name}", fields[name]) for name in BESIDE}
         unknown = replace(decision, **arrays, log_prior=np.zeros(2))
         if not is_normalised(unknown):
-            raise ModelFileError("the densities of its unknown classes are none.")
+            raise ModelFileError("the densities of its unknown classes are invalid.")
         return unknown
 
     def _mixed(self, fitted: Node) -> FittedModel:
@@ -515,7 +515,7 @@ class Shelf:
     def _divergence(self, node: Any) -> Divergence:
         divergence = decoded(node, self.functions)
         if not callable(divergence):
-            raise ModelFileError(f"its divergence is {short(divergence)}, which is none.")
+            raise ModelFileError(f"its divergence is {short(divergence)}, which is invalid.")
         return cast(Divergence, divergence)
 
     def _path(self, node: Any) -> SelectionPath | None:
@@ -543,7 +543,7 @@ class Shelf:
             and len(np.unique(columns)) == len(columns)
         )
         if not sound:
-            raise ModelFileError("the weights of its evidence are none.")
+            raise ModelFileError("the weights of its evidence are invalid.")
         return evidence
 
     def _average(self, node: Any) -> tuple[AveragedDecision, AveragedEvidence]:
@@ -557,7 +557,7 @@ class Shelf:
             or not 0 <= count <= 2
             or any(type(v) is not float for v in floats.values())
         ):
-            raise ModelFileError(f"its average is {short(node)}, which is none.")
+            raise ModelFileError(f"its average is {short(node)}, which is invalid.")
 
         def own() -> Shelf:
             return replace(self, lengths={"C": self.lengths["C"]})
@@ -580,7 +580,7 @@ class Shelf:
             and are_moderate(evidence.trusts, *floats.values(), trust, most=ROOT)
         )
         if not sound:
-            raise ModelFileError("the weights of its average are none.")
+            raise ModelFileError("the weights of its average are invalid.")
         decision = self.value(AveragedDecision, "decision", forms=forms, density=density, trust=trust)
         return decision, evidence
 
@@ -589,7 +589,7 @@ class Shelf:
             return None
         joint = self.known(node, Joint, "joint density")
         if not joint.settled or family.name != "gaussian":
-            raise ModelFileError(f"its joint density is {short(joint)}, which is none.")
+            raise ModelFileError(f"its joint density is {short(joint)}, which is invalid.")
         return joint
 
     def _discriminative(self, model: DiscriminativeMaxEnt, fitted: Node) -> DiscriminativeMaxEnt:
@@ -684,7 +684,7 @@ class Shelf:
         """Return a value from the document, of the type it must have."""
         value = decoded(node, self.functions)
         if not isinstance(value, kind):
-            raise ModelFileError(f"its {what} is {short(value)}, which is none.")
+            raise ModelFileError(f"its {what} is {short(value)}, which is invalid.")
         return value
 
     def _pop(self, name: str) -> Array:

@@ -58,15 +58,15 @@ def require_sound(
             "its ranking is no order of its features": _is_order(ranking, n_features),
             "it does not keep the best of its features": 0 < size <= n_features
             and np.array_equal(decision.columns, ranking.order[:size]),
-            "its class probabilities are none": _is_distribution(class_prior)
+            "its class probabilities are invalid": _is_distribution(class_prior)
             and np.allclose(np.exp(decision.log_prior), class_prior, rtol=1e-6, atol=1e-300)
             and (prior is None or _is_distribution(prior)),
-            "its average is none": not isinstance(decision, AveragedDecision) or _is_average(decision),
+            "its average is invalid": not isinstance(decision, AveragedDecision) or _is_average(decision),
             "its densities do not integrate to 1": isinstance(decision, MixedDecision)
             or is_normalised(decision),
             "its densities have parameters beyond all numbers": _is_moderate(decision),
             "its scores are beyond all numbers": are_moderate(ranking.scores),
-            "its path of accuracies is none": path is None or _is_path(path, n_features),
+            "its path of accuracies is invalid": path is None or _is_path(path, n_features),
         }
     for complaint, holds in laws.items():
         if not holds:
@@ -180,8 +180,9 @@ def are_weights(values: Array, unit: float = 1.0) -> bool:
 
 def are_moments(moments: ClassMoments, family: Family) -> bool:
     """Return whether these may be sums over rows: weights that fit each other, and means of values."""
-    weight, cells, total = moments.weight, moments.cells, moments.weight.sum()
+    weight, cells = moments.weight, moments.cells
     with np.errstate(all="ignore"):
+        total = weight.sum()
         of_all = np.broadcast_to(cells, moments.sums.shape[1:]).sum(axis=0)
         weighed = (
             bool(((weight >= 0) & (cells.T >= 0) & (weight * NEARLY >= cells.T)).all())
@@ -233,4 +234,4 @@ def require_parameters(given: Mapping[str, Any], classes: Array, n_features: int
         if not isinstance(verbose, numbers.Integral | np.bool_):
             raise ValueError(f"verbose must be a number, got {verbose!r}.")
     except (TypeError, ValueError, OverflowError) as error:
-        raise ModelFileError(f"its parameters are none: {' '.join(str(error).split())[:200]}") from None
+        raise ModelFileError(f"its parameters are invalid: {' '.join(str(error).split())[:200]}") from None
