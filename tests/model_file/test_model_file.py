@@ -364,8 +364,14 @@ def test_functions_are_saved_by_name(tmp_path):
         (lambda: make_pipeline("passthrough", of_counts()[0]), "a str cannot be saved"),
         (lambda: make_pipeline(of_text()[0]), "a Pipeline cannot be saved"),
         (lambda: MaxDiscClassifier(), "not fitted"),
-        (lambda: of_counts()[0].set_params(smoothing=float("nan")), "parameters are invalid: smoothing must be at least 0"),
-        (lambda: of_text()[0].set_params(maxdiscclassifier__verbose=object()), "parameters are invalid: verbose must be a number"),
+        (
+            lambda: of_counts()[0].set_params(smoothing=float("nan")),
+            "parameters are invalid: smoothing must be at least 0",
+        ),
+        (
+            lambda: of_text()[0].set_params(maxdiscclassifier__verbose=object()),
+            "parameters are invalid: verbose must be a number",
+        ),
     ],
 )
 def test_what_cannot_be_saved_is_said_in_one_line(tmp_path, make, words):

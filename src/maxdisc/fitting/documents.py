@@ -19,12 +19,14 @@ from maxdisc.calibration.by_length import to_unit, uniform_seed
 from maxdisc.numerics.matrices import Floats, Integers, Matrix, canonical
 from maxdisc.rows.row_sources import scrambled
 from maxdisc.words.scaling import scaled_counts
+from maxdisc.words.scripts import CHARACTERS, is_unspaced
 from maxdisc.words.vectorizer import TermFrequencyVectorizer
 
 
-def default_vectorizer() -> TermFrequencyVectorizer:
-    """Return the vectorizer of a classifier that was given none."""
-    return TermFrequencyVectorizer(scale="log", min_df=1)
+def default_vectorizer(documents: Sequence[Any] = ()) -> TermFrequencyVectorizer:
+    """Return the vectorizer of a classifier that was given none: of characters where words have no spaces."""
+    vectorizer = TermFrequencyVectorizer(scale="log", min_df=1)
+    return vectorizer.set_params(token_pattern=CHARACTERS) if is_unspaced(documents) else vectorizer
 
 
 def vectorize(estimator: Any, X: Any, y: Any = None, *, reset: bool = False) -> Any:
@@ -46,7 +48,7 @@ def vectorize(estimator: Any, X: Any, y: Any = None, *, reset: bool = False) -> 
         return vectorizer.transform(documents)
     if not reset:
         raise ValueError("X holds documents, but this model was fitted on rows: fit it on documents.")
-    estimator.vectorizer_ = _unfitted(estimator.vectorizer)
+    estimator.vectorizer_ = _unfitted(estimator.vectorizer, documents)
     return estimator.vectorizer_.fit_transform(documents, y)
 
 
@@ -87,16 +89,16 @@ def count_training(
 ) -> tuple[Matrix, TrainingDocuments]:
     """Fit the estimator's vectorizer; return the rows, and the documents ``with_pairs`` of words, if open."""
     if estimator.vectorizer is not None:
-        estimator.vectorizer_ = _unfitted(estimator.vectorizer)
+        estimator.vectorizer_ = _unfitted(estimator.vectorizer, documents)
         X = estimator.vectorizer_.fit_transform(documents, y)
         return X, TrainingDocuments(documents, estimator.vectorizer_)
-    words = default_vectorizer().set_params(scale=None)
+    words = default_vectorizer(documents).set_params(scale=None)
     counts = words.fit_transform(documents)
     estimator.vectorizer_ = words.set_params(scale="log")
     X = scaled_counts(counts.astype(np.float64), "log", words.mean_length_)
     if not with_pairs:
         return X, TrainingDocuments(documents, words)
-    pairs = TermFrequencyVectorizer(scale=None, ngram_range=(2, 2), min_df=2)
+    pairs = clone(words).set_params(ngram_range=(2, 2), min_df=2, scale=None)
     try:
         of_pairs = pairs.fit_transform(documents)
     except ValueError:
@@ -166,10 +168,10 @@ def _one_dimensional(X: Any) -> list[Any] | None:
     return None if method is None else method()
 
 
-def _unfitted(vectorizer: Any) -> Any:
-    """Return a copy of the parameter ``vectorizer``, or the default; raise ``ValueError`` if it is none."""
+def _unfitted(vectorizer: Any, documents: Sequence[Any]) -> Any:
+    """Return a copy of the parameter ``vectorizer``, or the default; raise ``ValueError`` if invalid."""
     if vectorizer is None:
-        return default_vectorizer()
+        return default_vectorizer(documents)
     has_methods = hasattr(vectorizer, "fit_transform") and hasattr(vectorizer, "transform")
     if isinstance(vectorizer, type) or not has_methods:
         raise ValueError(
