@@ -91,6 +91,17 @@ def test_more_numbers_than_memory_should_hold_are_said_aloud(monkeypatch):
     assert model.evidence_.columns is None
 
 
+def test_rows_that_would_take_long_are_refined_if_that_is_asked_for(monkeypatch):
+    X, y = counts()
+    refined = MaxDiscClassifier().fit(X, y).predict_proba(X)
+    monkeypatch.setattr(learning, "MANY_DUALS", 1000)
+    with pytest.warns(UserWarning, match="600 rows of 3 classes would take many times as long to refine"):
+        model = MaxDiscClassifier().fit(X, y)
+    assert not np.array_equal(model.predict_proba(X), refined)
+    asked = MaxDiscClassifier(evidence="refined").fit(X, y)
+    np.testing.assert_array_equal(asked.predict_proba(X), refined)
+
+
 @examples(50)
 @given(st.integers(0, 10_000), st.sampled_from(["best", "one_se", "small"]))
 def test_weights_are_repetitions_of_rows(seed, rule):

@@ -36,8 +36,10 @@ from maxdisc.selection.sparse_fold_models import SparseFoldModels, suits
 
 Models: TypeAlias = FoldModels | SparseFoldModels
 
-#: Refined evidence keeps at most this many numbers in single precision, one for each row and class (0.5 GB).
+#: Refined evidence keeps at most this many numbers in single precision, one for each row and class (0.5 GB), ...
 MOST_DUALS = 2**27
+#: ... and refines by itself up to this many: beyond, it takes ten times as long as calibrated evidence.
+MANY_DUALS = 2**25
 #: At most this many classes of a single row are looked at.
 MOST_SINGLE_ROWS = 100
 
@@ -198,7 +200,7 @@ def settle(settings: Settings, rows: Rows, models: Models) -> tuple[Choice, Evid
     Warns if evidence of the kind that was asked for cannot be learnt. Calibrated evidence that will be
     refined has all features: how many are kept is chosen then.
     """
-    hindrance = obstacle(rows, models) if settings.may_refine else None
+    hindrance = obstacle(settings, rows, models) if settings.may_refine else None
     is_refined = hindrance is None and refines(settings, rows)
     choice, evidence = settled(settings, models, is_refined)
     if evidence is None and settings.evidence != "raw":
@@ -232,7 +234,7 @@ def settled(settings: Settings, models: Models, keep_all: bool = False) -> tuple
     return models.with_stability(choose(models, smoothings, sizes, settings.rule)), None
 
 
-def obstacle(rows: Rows, models: Models) -> str | None:
+def obstacle(settings: Settings, rows: Rows, models: Models) -> str | None:
     """Return why evidence cannot be refined, in words for the user, or None if it can."""
     if (
         not isinstance(rows, ArrayRows)
@@ -250,6 +252,11 @@ def obstacle(rows: Rows, models: Models) -> str | None:
         return (
             f"refined evidence keeps one number for each row and class, here {n_duals:,}, more than "
             f"{MOST_DUALS:,}"
+        )
+    if n_duals > MANY_DUALS and settings.evidence == "auto":
+        return (
+            f"{len(rows.labels):,} rows of {rows.n_classes:,} classes would take many times as long to refine; "
+            "evidence='refined' does so"
         )
     return None
 
