@@ -12,6 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from maxdisc.cli.console import say_failure
+from maxdisc.cli.doctor import doctor
 from maxdisc.cli.evaluate import evaluate, report
 from maxdisc.cli.explain import explain
 from maxdisc.cli.export import export
@@ -88,7 +89,7 @@ def demo() -> None:
     main()
 
 
-for _command in (demo, fit, evaluate, predict, rank, explain, report, export, serve, info):
+for _command in (demo, fit, evaluate, predict, rank, explain, report, export, serve, info, doctor):
     app.command(cls=_Command)(_command)
 
 

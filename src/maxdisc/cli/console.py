@@ -62,7 +62,7 @@ def say_facts(facts: Iterable[tuple[str, str]]) -> None:
     """Names and what belongs to them, a line each, on standard output."""
     table = Table.grid(padding=(0, 2))
     for name, value in facts:
-        table.add_row(Text(name, style="bold"), Text(visible(value)))
+        table.add_row(Text(name, style="bold"), Text(visible(value), overflow="fold"))
     results().print(table)
 
 
