@@ -19,7 +19,7 @@ from maxdisc.cli.export import export
 from maxdisc.cli.failures import BAD_INPUT, INTERRUPTED, command, exit_code
 from maxdisc.cli.fit.command import fit
 from maxdisc.cli.info import info
-from maxdisc.cli.predict import predict
+from maxdisc.cli.predict.command import predict
 from maxdisc.cli.rank import rank
 from maxdisc.cli.serve import serve
 from maxdisc.cli.standard_streams import OutputError, whole_streams
