@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from maxdisc.cli.comparison.baselines import baselines
 from maxdisc.cli.console import say_failure
 from maxdisc.cli.doctor import doctor
 from maxdisc.cli.evaluate import evaluate, report
@@ -89,7 +90,7 @@ def demo() -> None:
     main()
 
 
-for _command in (demo, fit, evaluate, predict, rank, explain, report, export, serve, info, doctor):
+for _command in (demo, fit, evaluate, predict, rank, explain, report, export, serve, info, baselines, doctor):
     app.command(cls=_Command)(_command)
 
 
