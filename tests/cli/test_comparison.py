@@ -6,13 +6,17 @@ import csv
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest, ttest_rel
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import StratifiedKFold
 
-from maxdisc import MaxDiscClassifier
+from maxdisc import MaxDiscClassifier, load
 from maxdisc.cli.comparison import peers
 from maxdisc.cli.comparison.baselines import Comparison
+from maxdisc.cli.comparison.compare import accuracy_difference, log_loss_difference
 from maxdisc.cli.console import Speech
 from maxdisc.cli.labelled import LabelledRows
 
@@ -105,3 +109,78 @@ def test_words_and_pairs_are_terms():
     assert isinstance(pipeline[0], TfidfVectorizer)
     pipeline[0].fit(["one two three"])
     assert set(pipeline[0].vocabulary_) == {"one", "two", "three", "one two", "two three"}
+
+
+@pytest.fixture(scope="module")
+def rivals(files, tmp_path_factory):
+    """A model of one word, to be compared with that of all words."""
+    from maxdisc.cli import main
+
+    path = tmp_path_factory.mktemp("rivals") / "poor.maxdisc"
+    assert main(["fit", str(files / "train.csv"), "-o", str(path), "--n-features", "1", "-q"]) == 0
+    return files / "topics.maxdisc", path
+
+
+def test_two_models_are_compared_on_the_same_rows(run, files, rivals):
+    facts = run("compare", *rivals, files / "test.csv", "--json").json
+    rows = rows_of(files / "test.csv")
+    X, y = [row["body"] for row in rows], np.array([row["topic"] for row in rows])
+    models = [load(path) for path in rivals]
+    right = [model.predict(X) == y for model in models]
+    losses = [-np.log(m.predict_proba(X)[np.arange(len(y)), np.searchsorted(m.classes_, y)]) for m in models]
+    for found, model, told in zip(right, losses, facts["models"], strict=True):
+        assert told["accuracy"] == pytest.approx(found.mean())
+        assert told["log_loss"] == pytest.approx(model.mean())
+    b, c = (right[0] & ~right[1]).sum(), (right[1] & ~right[0]).sum()
+    assert facts["accuracy"]["p_value"] == pytest.approx(binomtest(int(b), int(b + c)).pvalue)
+    assert facts["accuracy"]["better"] == facts["log_loss"]["better"] == "first"
+    # They are those of evaluate.
+    for path, told in zip(rivals, facts["models"], strict=True):
+        judged = run("evaluate", path, files / "test.csv", "--json").json
+        assert (judged["accuracy"], judged["log_loss"]) == pytest.approx((told["accuracy"], told["log_loss"]))
+
+
+def test_the_words_say_which_is_better(run, files, rivals):
+    good, poor = rivals
+    shown = run("compare", poor, good, files / "test.csv").out
+    assert f"accuracy: {good} is better" in shown
+    assert f"log-loss: {good} is better" in shown
+    same = run("compare", good, good, files / "test.csv").out
+    assert same.count("no difference beyond chance") == 2
+
+
+def test_what_cannot_be_compared_is_one_line(run, files, rivals):
+    for arguments, told in (
+        ((*rivals, "-"), "name a file"),
+        ((rivals[0], files / "iris.maxdisc", files / "test.csv"), "has no"),
+        ((rivals[0], files / "absent", files / "test.csv"), "does not exist"),
+    ):
+        done = run("compare", *arguments)
+        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+        assert told in done.err
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60))
+def test_swapped_models_swap_the_difference(pairs):
+    first, second = (np.array(column) for column in zip(*pairs, strict=True))
+    there, back = accuracy_difference(first, second), accuracy_difference(second, first)
+    assert there["difference"] == pytest.approx(first.mean() - second.mean())
+    assert there["p_value"] == back["p_value"]
+    low, high = there["interval"]
+    assert [-high, -low] == pytest.approx(back["interval"])
+    assert low <= there["difference"] <= high
+    assert (there["better"], back["better"]) in {(None, None), ("first", "second"), ("second", "first")}
+
+
+@given(st.lists(st.tuples(*[st.floats(0.01, 9)] * 2), min_size=3, max_size=40))
+def test_the_interval_of_log_losses_is_that_of_paired_differences(pairs):
+    first, second = (np.array(column) for column in zip(*pairs, strict=True))
+    found = log_loss_difference(first, second)
+    if np.ptp(first - second) > 1e-6:
+        oracle = ttest_rel(first, second).confidence_interval(0.95)
+        assert found["interval"] == pytest.approx([oracle.low, oracle.high], rel=1e-6, abs=1e-9)
+        assert (found["better"] is None) == (oracle.low <= 0 <= oracle.high)
+
+
+def test_one_row_has_no_interval():
+    assert log_loss_difference(np.array([1.0]), np.array([2.0]))["interval"] is None

@@ -12,6 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from maxdisc.cli.comparison.baselines import baselines
+from maxdisc.cli.comparison.compare import compare
 from maxdisc.cli.console import say_failure
 from maxdisc.cli.doctor import doctor
 from maxdisc.cli.evaluate import evaluate, report
@@ -90,7 +91,21 @@ def demo() -> None:
     main()
 
 
-for _command in (demo, fit, evaluate, predict, rank, explain, report, export, serve, info, baselines, doctor):
+for _command in (
+    demo,
+    fit,
+    evaluate,
+    predict,
+    rank,
+    explain,
+    report,
+    export,
+    serve,
+    info,
+    baselines,
+    compare,
+    doctor,
+):
     app.command(cls=_Command)(_command)
 
 
