@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from maxdisc import MaxDiscClassifier, load, save
 
 if not os.environ.get("MAXDISC_REQUIRE_EXTRAS"):
-    pytest.importorskip("anndata", reason="needs anndata: pip install 'maxdisc[anndata]'")
+    pytest.importorskip("anndata", reason="needs anndata: python -m pip install '.[anndata]'")
     pytest.importorskip("scanpy", reason="needs scanpy, to read what is written for it")
 
 import anndata

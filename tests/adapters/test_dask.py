@@ -32,7 +32,7 @@ from maxdisc.rows.row_sources import ArrayRows
 from maxdisc.testing import check_rows, random_data
 
 if not os.environ.get("MAXDISC_REQUIRE_EXTRAS"):
-    pytest.importorskip("distributed", reason="needs Dask: pip install 'maxdisc[dask]'")
+    pytest.importorskip("distributed", reason="needs Dask: python -m pip install '.[dask]'")
 
 import dask
 import dask.array as da

@@ -49,7 +49,7 @@ from tests.conftest import examples
 
 if not os.environ.get("MAXDISC_REQUIRE_EXTRAS"):
     for _name in ("onnx", "skl2onnx", "onnxruntime"):
-        pytest.importorskip(_name, reason="needs ONNX: pip install 'maxdisc[onnx]' onnxruntime")
+        pytest.importorskip(_name, reason="needs ONNX: python -m pip install '.[onnx]' onnxruntime")
 
 import onnx
 import onnxruntime

@@ -22,7 +22,7 @@ from maxdisc.rows.row_sources import ArrayRows
 from maxdisc.testing import check_rows
 
 if not os.environ.get("MAXDISC_REQUIRE_EXTRAS"):
-    pytest.importorskip("pyspark", reason="needs pyspark: pip install 'maxdisc[spark]'")
+    pytest.importorskip("pyspark", reason="needs pyspark: python -m pip install '.[spark]'")
 
 import pyarrow as pa
 import pyarrow.parquet

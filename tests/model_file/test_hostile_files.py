@@ -242,7 +242,7 @@ HEADERS = {
     "UTF-16": (lambda: signed_header(json.dumps(header_and_data()[0]).encode("utf-16"), b""), "is not JSON"),
     "newer": (
         lambda: without_metadata('{"format": 6, "what": "ever"}'),
-        "written by a newer maxdisc (format 6); this one reads up to 5: pip install -U maxdisc",
+        "written by a newer maxdisc (format 6); this one reads up to 5: install at least the version that",
     ),
     "no format": (lambda: without_metadata("{}"), "which format"),
     "format of text": (lambda: without_metadata('{"format": "1"}'), "which format"),

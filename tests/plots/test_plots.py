@@ -19,6 +19,7 @@ from maxdisc import MaxDiscClassifier
 from maxdisc.families import FAMILIES
 from maxdisc.inspection.curves import density_curves
 from maxdisc.inspection.odds import log_odds
+from maxdisc.numerics.installation import pip_line
 from maxdisc.plots import DensityDisplay, EvidenceDisplay, PathDisplay, RankingDisplay, ReliabilityDisplay
 from maxdisc.plots.canvas import literal
 from maxdisc.testing import random_data
@@ -249,7 +250,7 @@ def test_without_matplotlib_one_line_says_what_to_install():
     code = "import sys; sys.modules['matplotlib'] = None\nimport maxdisc.plots"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert out.returncode == 1
-    assert out.stderr.strip().endswith("maxdisc.plots needs matplotlib: pip install 'maxdisc[plots]'")
+    assert out.stderr.strip().endswith(f"maxdisc.plots needs matplotlib: {pip_line('plots')}")
 
 
 def mixed_model(**parameters):

@@ -26,6 +26,7 @@ from sklearn.model_selection import LeaveOneOut
 from sklearn.pipeline import Pipeline
 
 from maxdisc import MaxDiscClassifier
+from maxdisc.numerics.installation import pip_line
 from maxdisc.report import evaluate
 from maxdisc.report.markdown import plain
 from maxdisc.report.page import page
@@ -379,7 +380,7 @@ def test_the_command_line_and_json_need_no_matplotlib():
         "report.json(), report.markdown(), report.html()"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert out.stderr.strip().endswith("maxdisc.plots needs matplotlib: pip install 'maxdisc[plots]'")
+    assert out.stderr.strip().endswith(f"maxdisc.plots needs matplotlib: {pip_line('plots')}")
 
 
 def test_breast_cancer_beats_the_majority_and_says_so():

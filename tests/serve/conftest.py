@@ -33,7 +33,7 @@ def missing_extra(*packages):
         except ImportError:
             if os.environ.get("MAXDISC_REQUIRE_EXTRAS"):
                 raise
-            return f"needs {package}: pip install 'maxdisc[serve,peers]'"
+            return f"needs {package}: python -m pip install '.[serve,peers]'"
     return None
 
 

@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 from maxdisc import load
+from maxdisc.numerics.installation import pip_line
 
 JSON = {"Content-Type": "application/json"}
 
@@ -322,7 +323,7 @@ def test_without_the_extra_the_way_out_is_named(environment, models, tmp_path):
         timeout=120,
     )
     assert done.returncode == 2
-    assert done.stderr.strip().splitlines()[-1].endswith("pip install 'maxdisc[serve]'")
+    assert done.stderr.strip().splitlines()[-1].endswith(pip_line("serve"))
 
 
 # A service that is never done with what it is asked for.

@@ -18,7 +18,7 @@ import pytest
 from maxdisc import MaxDiscClassifier
 
 if not os.environ.get("MAXDISC_REQUIRE_EXTRAS"):
-    for module, line in (("fastapi", "'maxdisc[serve]'"), ("playwright", "playwright")):
+    for module, line in (("fastapi", "'.[serve]'"), ("playwright", "playwright")):
         pytest.importorskip(module, reason=f"needs {module}: pip install {line}")
 
 from playwright.sync_api import Browser, expect, sync_playwright

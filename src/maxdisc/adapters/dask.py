@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import _get_feature_names, check_is_fitted
 
 from maxdisc.engines.partitioned_fit import Labelled, fit_labelled, taken_apart
+from maxdisc.numerics.installation import pip_line
 from maxdisc.numerics.matrices import is_sparse, require_indices
 from maxdisc.rows.partitions import Job, Summand, entrywise
 
@@ -26,7 +27,7 @@ try:
     import distributed
     from dask.delayed import delayed
 except ImportError as error:
-    raise ImportError("maxdisc.adapters.dask needs dask: pip install 'maxdisc[dask]'") from error
+    raise ImportError(f"maxdisc.adapters.dask needs dask: {pip_line('dask')}") from error
 
 __all__ = ["fit", "predict", "predict_proba"]
 

@@ -17,8 +17,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         package = str(error.name).partition(".")[0]
         if package not in ("typer", "rich"):
             raise
+        from maxdisc.numerics.installation import pip_line
+
         print(
-            f"maxdisc: the command line needs {package}, which is not installed: pip install 'maxdisc[cli]'",
+            f"maxdisc: the command line needs {package}, which is not installed: {pip_line('cli')}",
             file=sys.stderr,
         )
         return 2

@@ -11,14 +11,17 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from maxdisc.cli.comparison.baselines import baselines
+from maxdisc.cli.comparison.compare import compare
 from maxdisc.cli.console import say_failure
+from maxdisc.cli.doctor import doctor
 from maxdisc.cli.evaluate import evaluate, report
 from maxdisc.cli.explain import explain
 from maxdisc.cli.export import export
 from maxdisc.cli.failures import BAD_INPUT, INTERRUPTED, command, exit_code
 from maxdisc.cli.fit.command import fit
 from maxdisc.cli.info import info
-from maxdisc.cli.predict import predict
+from maxdisc.cli.predict.command import predict
 from maxdisc.cli.rank import rank
 from maxdisc.cli.serve import serve
 from maxdisc.cli.standard_streams import OutputError, whole_streams
@@ -88,7 +91,21 @@ def demo() -> None:
     main()
 
 
-for _command in (demo, fit, evaluate, predict, rank, explain, report, export, serve, info):
+for _command in (
+    demo,
+    fit,
+    evaluate,
+    predict,
+    rank,
+    explain,
+    report,
+    export,
+    serve,
+    info,
+    baselines,
+    compare,
+    doctor,
+):
     app.command(cls=_Command)(_command)
 
 

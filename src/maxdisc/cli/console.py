@@ -62,7 +62,7 @@ def say_facts(facts: Iterable[tuple[str, str]]) -> None:
     """Names and what belongs to them, a line each, on standard output."""
     table = Table.grid(padding=(0, 2))
     for name, value in facts:
-        table.add_row(Text(name, style="bold"), Text(visible(value)))
+        table.add_row(Text(name, style="bold"), Text(visible(value), overflow="fold"))
     results().print(table)
 
 
@@ -120,11 +120,10 @@ class Speech:
         self._notes.clear()
 
     @contextmanager
-    def progress(
-        self, task: str, total: int = 0, has_output: bool = False
-    ) -> Iterator[Callable[[int, int], None]]:
+    def progress(self, task: str, total: int = 0, has_output: bool = False) -> Iterator[Callable[..., None]]:
         """Show a progress bar on a terminal; yield a function of rows done and amount done of ``total``.
 
+        A third argument replaces the task.
         A task that ``has_output`` writes it to standard output: on a terminal that shows its progress.
         """
         console = _aside()
@@ -137,7 +136,12 @@ class Speech:
         # Results stay on standard output while the bar is on standard error.
         with Progress(*columns, console=console, transient=True, redirect_stdout=False) as live:
             handle = live.add_task(visible(task), total=total or None)
-            yield lambda rows, done: live.update(handle, completed=done, rows=rows)
+
+            def tell(rows: int, done: int, task: str | None = None) -> None:
+                described = None if task is None else visible(task)
+                live.update(handle, completed=done, rows=rows, description=described)
+
+            yield tell
 
 
 class _Rate(ProgressColumn):

@@ -28,8 +28,11 @@ from maxdisc.cli.options import (
 from maxdisc.cli.outputs import opened_output, require_writable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from maxdisc.cli.model import LoadedModel
     from maxdisc.files import Dataset
+    from maxdisc.inspection.model_input import Predictions
 
 _MOST_CLASSES = 30
 
@@ -80,21 +83,19 @@ def evaluate(
         raise CheckFailedError(f"the accuracy, {facts['accuracy']:.4f}, is below {min_accuracy:g}.")
 
 
-def _judged(model: LoadedModel, dataset: Dataset, skip_unlabelled: bool, speech: Speech) -> dict[str, Any]:
-    """Counts of every batch, added up; a label that the model does not know is never right."""
+def judged_batches(
+    model: LoadedModel, dataset: Dataset, skip_unlabelled: bool, speech: Speech
+) -> Iterator[tuple[Any, Any, Predictions]]:
+    """Yield labels, their codes and the predictions of each batch; a label that is unknown has code C."""
     import numpy as np
 
     from maxdisc.cli.labelled import Unlabelled
     from maxdisc.cli.model import Unseen
-    from maxdisc.files import nearest
 
     column = label_column(model, dataset)
     unlabelled, unseen = Unlabelled(column, skip_unlabelled), Unseen(model)
     position = {label: c for c, label in enumerate(model.classes)}
-    n_classes = len(position)
-    confusion = np.zeros((n_classes + 1, n_classes), dtype=np.int64)
-    unknown: dict[str, int] = {}
-    loss, n_read = 0.0, 0
+    n_read = 0
     with speech.progress("evaluating", dataset.total_bytes) as tell:
         for batch in dataset.batches([column, *model.wanted(dataset)]):
             y, kept = unlabelled.sorted_out(batch)
@@ -102,27 +103,54 @@ def _judged(model: LoadedModel, dataset: Dataset, skip_unlabelled: bool, speech:
             if kept.any():
                 y, said = y[kept], model.predicted(batch if kept.all() else batch.rows(kept))
                 unseen.count(said.X)
-                codes = np.array([position.get(label, n_classes) for label in y])
-                np.add.at(confusion, (codes, said.first), 1)
-                known = codes < n_classes
-                log_p = said.log_probability[np.flatnonzero(known), codes[known]]
-                loss -= float(np.maximum(log_p, np.log(np.finfo(np.float64).tiny)).sum())
-                for label in y[~known]:
-                    unknown[label] = unknown.get(label, 0) + 1
+                yield y, np.array([position.get(label, len(position)) for label in y]), said
             tell(n_read, dataset.done_bytes)
     unlabelled.settle(dataset.name, n_read, speech)
     unseen.settle(speech)
-    if unknown:
-        first = next(iter(unknown))
-        speech.note(
-            f"{sum(unknown.values()):,} rows have a label that the model does not know, such as {first!r}: "
-            "they count as wrong, and not in the log-loss"
-        )
-    if len(unknown) and not confusion[:n_classes].any():
+
+
+def log_probability_of(codes: Any, said: Predictions) -> Any:
+    """Return the log-probabilities of the labels with these codes, which the model knows; never -inf."""
+    import numpy as np
+
+    known = np.flatnonzero(codes < said.log_probability.shape[1])
+    return np.maximum(said.log_probability[known, codes[known]], np.log(np.finfo(np.float64).tiny))
+
+
+def note_unknown(
+    unknown: dict[str, int], model: LoadedModel, dataset: Dataset, n_rows: int, speech: Speech
+) -> None:
+    """Say how many labels the model does not know; raise ``BadInputError`` if it knows none of them."""
+    from maxdisc.files import nearest
+
+    if not unknown:
+        return
+    first, count = next(iter(unknown)), sum(unknown.values())
+    speech.note(
+        f"{count:,} rows have a label that the model does not know, such as {first!r}: "
+        "they count as wrong, and not in the log-loss"
+    )
+    if count == n_rows:
         raise BadInputError(
-            f"no label in column {column!r} of {dataset.name} is known to the model, first {first!r}"
+            f"no label in column {model.label!r} of {dataset.name} is known to the model, first {first!r}"
             f"{nearest(first, model.classes)}"
         )
+
+
+def _judged(model: LoadedModel, dataset: Dataset, skip_unlabelled: bool, speech: Speech) -> dict[str, Any]:
+    """Counts of every batch, added up; a label that the model does not know is never right."""
+    import numpy as np
+
+    n_classes = len(model.classes)
+    confusion = np.zeros((n_classes + 1, n_classes), dtype=np.int64)
+    unknown: dict[str, int] = {}
+    loss = 0.0
+    for y, codes, said in judged_batches(model, dataset, skip_unlabelled, speech):
+        np.add.at(confusion, (codes, said.first), 1)
+        loss -= float(log_probability_of(codes, said).sum())
+        for label in y[codes == n_classes]:
+            unknown[label] = unknown.get(label, 0) + 1
+    note_unknown(unknown, model, dataset, int(confusion.sum()), speech)
     return _figures(confusion, model.classes, loss, unknown)
 
 

@@ -118,7 +118,9 @@ def exit_code(error: BaseException) -> int:
 def _told(error: BaseException) -> str | None:
     """Return the one line for a mistake that is not ours; None for a defect."""
     if isinstance(error, ModuleNotFoundError) and error.name in ("pyarrow", "matplotlib"):
-        return f"this needs {error.name}, which is not installed: pip install 'maxdisc[cli,plots]'"
+        from maxdisc.numerics.installation import pip_line
+
+        return f"this needs {error.name}, which is not installed: {pip_line('cli', 'plots')}"
     if isinstance(error, ImportError) and "pip install" in str(error):
         return str(error)
     if isinstance(error, MemoryError):

@@ -6,10 +6,12 @@ is wrong with a value is said with its place.
 
 from __future__ import annotations
 
+from maxdisc.numerics.installation import pip_line
+
 try:
     import pyarrow  # noqa: F401  # asked for once, here, with the way out
 except ImportError as error:
-    raise ImportError("reading files needs pyarrow: pip install 'maxdisc[cli]'") from error
+    raise ImportError(f"reading files needs pyarrow: {pip_line('cli')}") from error
 
 from maxdisc.files.batches import Batch, joined, recut, table_of
 from maxdisc.files.dataset import Dataset

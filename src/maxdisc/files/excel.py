@@ -17,11 +17,12 @@ from maxdisc.files.byte_streams import Stream
 from maxdisc.files.naming import name_columns
 from maxdisc.files.places import SourceError
 from maxdisc.files.roles import nearest
+from maxdisc.numerics.installation import pip_line
 
 try:
     import python_calamine as calamine
 except ImportError as error:
-    raise ImportError("Excel files need python-calamine: pip install 'maxdisc[excel]'") from error
+    raise ImportError(f"Excel files need python-calamine: {pip_line('excel')}") from error
 
 _ROWS = 2**14
 # So far down a title, a date and blank rows may stand above the names; ...

@@ -14,13 +14,14 @@ from maxdisc.files.batches import Opened
 from maxdisc.files.byte_streams import Stream, batch_bytes
 from maxdisc.files.places import SourceError
 from maxdisc.files.roles import nearest
+from maxdisc.numerics.installation import pip_line
 from maxdisc.numerics.matrices import Matrix, canonical, is_sparse
 
 try:
     import h5py
     from anndata.io import read_elem, sparse_dataset
 except ImportError as error:
-    raise ImportError("h5ad files need anndata: pip install 'maxdisc[anndata]'") from error
+    raise ImportError(f"h5ad files need anndata: {pip_line('anndata')}") from error
 
 #: The column with the names of the cells.
 CELLS = "obs_names"

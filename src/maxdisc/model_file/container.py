@@ -251,7 +251,7 @@ def require_readable(version: Any) -> None:
     if version > FORMAT:
         raise ModelFileError(
             f"written by a newer maxdisc (format {version}); this one reads up to {FORMAT}: "
-            "pip install -U maxdisc"
+            "install at least the version that wrote it"
         )
 
 

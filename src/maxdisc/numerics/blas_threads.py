@@ -1,4 +1,4 @@
-"""How many threads BLAS takes, which is a limit of the whole process."""
+"""How many threads BLAS and OpenMP take, which are limits of the whole process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 
 class _BlasThreads:
@@ -83,3 +83,13 @@ def limited_blas(most: int | None) -> Iterator[None]:
         yield
     finally:
         _blas.leave(most, before)
+
+
+@contextmanager
+def limited_openmp(most: int | None) -> Iterator[None]:
+    """Have OpenMP, which scikit-learn's trees use, take at most this many threads in a block."""
+    if most is None:
+        yield
+        return
+    with threadpool_limits(most, user_api="openmp"):
+        yield

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -54,24 +55,39 @@ def contracted(function: Function) -> Function:
 
 
 class _Announcement(event.Listener):
-    """Says once, on a terminal, that kernels are compiled: the first fit takes longer than the next."""
+    """Says once, on a terminal, that kernels are compiled, and measures how long that takes."""
 
     def __init__(self) -> None:
         self.kernels: set[Any] = set()
         self.is_due = True
+        self.count, self.seconds = 0, 0.0
+        self._begun: list[float] = []
 
     def on_start(self, event: Any) -> None:
-        if not self.is_due or event.data["dispatcher"] not in self.kernels:
+        if event.data["dispatcher"] not in self.kernels:
+            return
+        self._begun.append(time.perf_counter())
+        if not self.is_due:
             return
         self.is_due = False
         if sys.stderr is not None and sys.stderr.isatty():
             print(ANNOUNCEMENT, file=sys.stderr)
 
     def on_end(self, event: Any) -> None:
-        """Nothing is said at the end."""
+        """Add up; numba compiles under a lock, so what begins meanwhile is part of the same kernel."""
+        if event.data["dispatcher"] not in self.kernels:
+            return
+        begun = self._begun.pop()
+        if not self._begun:
+            self.count, self.seconds = self.count + 1, self.seconds + time.perf_counter() - begun
 
 
 _announcement = _Announcement()
+
+
+def compiled_so_far() -> tuple[int, float]:
+    """Return how many kernels this process has compiled, and in how many seconds."""
+    return _announcement.count, _announcement.seconds
 
 
 def _announce_compilation_of(compiled: Any) -> None:

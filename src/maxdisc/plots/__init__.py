@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from maxdisc.numerics.installation import pip_line
+
 try:
     import matplotlib  # noqa: F401  # asked for once, here, with the way out
 except ImportError as error:
-    raise ImportError("maxdisc.plots needs matplotlib: pip install 'maxdisc[plots]'") from error
+    raise ImportError(f"maxdisc.plots needs matplotlib: {pip_line('plots')}") from error
 
 from maxdisc.plots.density import DensityDisplay
 from maxdisc.plots.evidence import EvidenceDisplay

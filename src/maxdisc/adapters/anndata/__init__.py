@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from maxdisc.numerics.installation import pip_line
+
 try:
     import anndata  # noqa: F401  # asked for once, here, with the way out
 except ImportError as error:
-    raise ImportError("maxdisc.adapters.anndata needs anndata: pip install 'maxdisc[anndata]'") from error
+    raise ImportError(f"maxdisc.adapters.anndata needs anndata: {pip_line('anndata')}") from error
 
 from maxdisc.adapters.anndata.annotating import annotate
 from maxdisc.adapters.anndata.fitting import fit

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from maxdisc.numerics.installation import pip_line
+
 try:
     import onnx  # noqa: F401  # only whether it is there
     import skl2onnx
 except ImportError as error:
-    raise ImportError("maxdisc.adapters.onnx needs onnx and skl2onnx: pip install 'maxdisc[onnx]'") from error
+    raise ImportError(f"maxdisc.adapters.onnx needs onnx and skl2onnx: {pip_line('onnx')}") from error
 
 from skl2onnx._parse import _parse_sklearn
 

@@ -6,9 +6,11 @@ import importlib
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from maxdisc.numerics.installation import pip_line
+
 for _needed in ("pyspark", "pandas", "pyarrow"):  # Spark's Arrow functions ask for the others
     if find_spec(_needed) is None:
-        raise ImportError(f"maxdisc.adapters.spark needs {_needed}: pip install 'maxdisc[spark]'")
+        raise ImportError(f"maxdisc.adapters.spark needs {_needed}: {pip_line('spark')}")
 
 if TYPE_CHECKING:
     from maxdisc.adapters.spark.estimator import SparkMaxDiscClassifier

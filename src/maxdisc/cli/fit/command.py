@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from maxdisc.cli.console import Speech, say_json
-from maxdisc.cli.failures import BadInputError, command
+from maxdisc.cli.failures import command
 from maxdisc.cli.fit.options import DataOptions, LearningOptions, StreamOptions, WordOptions, WorkerOptions
+from maxdisc.cli.fit.reading import open_data, read_rows, require_classes
 from maxdisc.cli.fit.request import FitRequest
 from maxdisc.cli.fit.summary import fit_facts, moments_note, note_roles, show_facts
 from maxdisc.cli.option_groups import flatten_groups
@@ -93,15 +94,8 @@ def fit(
     require_writable(output, force, data, columns.format_name, words.files)
     request = FitRequest.of(columns, files, learning, words, passes, workers)
     from maxdisc.cli.model import note_values
-    from maxdisc.files import Dataset
 
-    dataset = Dataset(
-        data,
-        format=columns.format_name,
-        text_column=next(iter(columns.text or ()), None),
-        label_column=columns.label,
-        **files.reading(),
-    )
+    dataset = open_data(data, columns, files)
     roles = request.roles(dataset)
     parameters = request.parameters(roles, dataset.name)
     note_values(dataset, speech)
@@ -160,21 +154,7 @@ def _fit_here(
     """Fit in this process, to rows in memory or in several passes over the files."""
     if request.passes.is_streamed:
         return _fit_stream(request, parameters, dataset, roles, speech)
-    from maxdisc.cli.labelled import read_labelled
-
-    rows = read_labelled(
-        dataset,
-        roles.label,
-        roles.text,
-        roles.features,
-        request.data.skip_unlabelled,
-        speech,
-        request.data.unlabelled,
-        ", or learn from them, too, with --unlabelled ''",
-        roles.categories,
-        roles.truths,
-    )
-    _require_classes(rows, roles.label, dataset.name, request.labels_are_names)
+    rows = read_rows(request, dataset, roles, speech, ", or learn from them, too, with --unlabelled ''")
     note_roles(roles, rows, speech)
     speech.say_notes(done=False)
     with speech.progress(f"fitting {len(rows):,} rows"), rows.located():
@@ -208,29 +188,10 @@ def _fit_stream(
         passes.checkpoint_every,
     )
     rows = streaming.look()
-    _require_classes(rows, roles.label, dataset.name, request.labels_are_names)
+    require_classes(rows, roles.label, dataset.name, request.labels_are_names)
     note_roles(roles, rows, speech)
     speech.say_notes(done=False)
     return _Result(streaming.fit(), rows, streaming=streaming)
-
-
-def _require_classes(rows: Described, column: str, source: str, are_names: bool) -> None:
-    """Raise ``BadInputError`` for labels of one class, and for a quantity."""
-    from maxdisc.cli.labelled import classes_among, hold_numbers
-    from maxdisc.rows.validation import are_too_many
-
-    classes = classes_among(rows)
-    if len(classes) < 2:
-        only = ", ".join(map(repr, classes))
-        raise BadInputError(
-            f"column {column!r} of {source} has only one class, {only}: a classifier needs two or more."
-        )
-    if not are_names and are_too_many(len(classes), len(rows)) and hold_numbers(classes):
-        raise BadInputError(
-            f"column {column!r} of {source} holds {len(classes):,} different numbers in {len(rows):,} rows: "
-            "is it a quantity? Bin it into classes, or say that the numbers are names with "
-            f"--label {column!r} --categorical {column!r}."
-        )
 
 
 def _make_estimator(roles: Roles, parameters: dict[str, Any], words: dict[str, Any] | None) -> Any:

@@ -21,6 +21,7 @@ from maxdisc.cli.options import (
     TextOption,
 )
 from maxdisc.cli.outputs import opened_output, path_of, require_writable
+from maxdisc.cli.predict.decisions import DecisionOptions, Decisions
 
 if TYPE_CHECKING:
     from maxdisc.cli.model import LoadedModel
@@ -66,21 +67,7 @@ def predict(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
-    unknown: Annotated[
-        Optional[float],
-        typer.Option(
-            "--unknown",
-            metavar="P",
-            help="Call rows unknown that are stranger than all but this share of known ones, such as 0.01.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    unknown_label: Annotated[
-        str,
-        typer.Option(
-            "--unknown-label", metavar="LABEL", help="The label of unknown rows.", rich_help_panel=OUTPUT
-        ),
-    ] = "unknown",
+    decisions: DecisionOptions,
     text: TextOption = None,
     format: FormatOption = None,
     files: FileOptions,
@@ -106,20 +93,27 @@ def predict(
     With --unknown the column novelty is added: the p-value of "belongs to
     one of the classes". Rows at or below the threshold are labelled unknown.
 
+    With --costs the columns decision and expected_cost are added: the first
+    column of the file names the true class, each further one a decision.
+
     [bold]Examples[/]
 
     maxdisc predict topics.maxdisc new.csv -o labelled.csv --keep id --explain 5
 
     maxdisc predict topics.maxdisc new.csv -o labelled.csv --unknown 0.01
 
+    maxdisc predict topics.maxdisc new.csv -o labelled.csv --abstain-below 0.8
+
+    maxdisc predict tumours.maxdisc new.csv -o decided.csv --costs costs.csv
+
     echo 'the goalie saved the game' | maxdisc predict topics.maxdisc -
     """
     speech = Speech(quiet)
     target = path_of(output)
-    if unknown is not None and not 0 < unknown < 1:
-        raise BadInputError(f"--unknown takes a share of the known rows between 0 and 1, not {unknown:g}.")
+    decisions.validate()
     if target is not None:
-        require_writable(target, force, data, None if format is None else format.value, [model])
+        read = [path for path in (model, decisions.costs) if path is not None]
+        require_writable(target, force, data, None if format is None else format.value, read)
     from maxdisc.cli.model import LoadedModel, Unseen, note_missing
     from maxdisc.files import format_to_write, open_sink
 
@@ -127,17 +121,11 @@ def predict(
     if safe_csv and form not in ("csv", "tsv"):
         raise BadInputError(f"--safe-csv is for CSV and TSV, and {form} is written: leave it out.")
     loaded = LoadedModel.read(model, text)
-    least = 0.0 if unknown is None else loaded.require_novelty(unknown_label)
+    decided = Decisions(decisions, loaded, speech)
     dataset = loaded.dataset(data, None if format is None else format.value, files)
-    doubt = None if unknown is None else _Doubt(unknown, unknown_label)
-    shape = _Columns(loaded, _kept(dataset, keep), explain, probabilities, form == "jsonl", doubt)
+    shape = _Columns(loaded, _kept(dataset, keep), explain, probabilities, form == "jsonl", decided)
     _note_guesses(dataset, format is not None, speech)
     note_missing(loaded, dataset, speech)
-    if unknown is not None and least > unknown:
-        speech.note(
-            f"no row can be unknown: fitted on few rows, the model has no p-value below {least:.2g}; raise "
-            "--unknown"
-        )
     n_rows, unseen = 0, Unseen(loaded)
     progress = speech.progress("predicting", dataset.total_bytes, has_output=target is None)
     with opened_output(target) as file, progress as tell:
@@ -154,26 +142,13 @@ def predict(
             tell(n_rows, dataset.done_bytes)
         assert sink is not None  # a source without rows has raised
         sink.close()
-    found = "" if doubt is None else f"{doubt.found:,} of them {doubt.label}"
+    found = decided.summary
     if target is not None:
         speech.note(f"{n_rows:,} rows predicted{', ' if found else ''}{found}: {target}")
     elif found:
         speech.note(f"{n_rows:,} rows predicted, {found}")
     unseen.settle(speech)
     speech.say_notes()
-
-
-class _Doubt:
-    """From which p-value down rows are unknown, what they are called, and how many were."""
-
-    def __init__(self, threshold: float, label: str) -> None:
-        self.threshold, self.label, self.found = threshold, label, 0
-
-    def labels(self, labels: list[str], p_values: list[float]) -> list[str]:
-        """Return the labels, but for rows that are unknown."""
-        strange = [p <= self.threshold for p in p_values]
-        self.found += sum(strange)
-        return [self.label if is_strange else one for one, is_strange in zip(labels, strange, strict=True)]
 
 
 class _Columns:
@@ -186,13 +161,12 @@ class _Columns:
         n_explained: int,
         probabilities: bool,
         structured: bool,
-        doubt: _Doubt | None = None,
+        decided: Decisions,
     ) -> None:
         self.model, self.kept, self.n_explained = model, kept, n_explained
-        self.structured, self.doubt = structured, doubt
+        self.structured, self.decided = structured, decided
         predicted: list[tuple[str, type]] = [(name, float if "prob" in name else str) for name in PREDICTED]
-        if doubt is not None:
-            predicted.append(("novelty", float))
+        predicted += decided.columns
         if n_explained:
             predicted.append(("because", str))
         self.probabilities = probabilities
@@ -206,13 +180,10 @@ class _Columns:
         """Return the cells of a batch, column by column."""
         import numpy as np
 
+        labels, further = self.decided.of(said)
         columns: list[Any] = [batch.strings(name) for name in self.kept]
-        for which in (said.first, said.second):
-            columns += [said.label(which), said.probability(which)]
-        if self.doubt is not None:
-            p_values = self.model.novelty(said).tolist()
-            columns[len(self.kept)] = self.doubt.labels(columns[len(self.kept)], p_values)
-            columns.append(p_values)
+        columns += [labels, said.probability(said.first)]
+        columns += [said.label(said.second), said.probability(said.second), *further]
         if self.n_explained:
             columns.append([self._written(row) for row in self.model.reasons(said, self.n_explained)])
         if self.probabilities:

@@ -1,0 +1,1 @@
+"""``baselines`` and ``compare``: models side by side on the same rows."""

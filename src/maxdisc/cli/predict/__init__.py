@@ -1,0 +1,1 @@
+"""``predict``: labels for new rows, and decisions that follow from their probabilities."""
