@@ -20,7 +20,7 @@ ROOMS = (
 )
 #: What a room may import beside the standard library, numpy and scipy.
 PACKAGES = {
-    "numerics": {"threadpoolctl"},
+    "numerics": {"pandas", "threadpoolctl"},
     **{room: {"sklearn"} for room in ROOMS[ROOMS.index("words") :]},
     "model_file": {"safetensors", "sklearn"},
     "files": {"anndata", "h5py", "pyarrow", "python_calamine", "sklearn"},
@@ -66,6 +66,13 @@ def test_a_module_imports_what_its_room_may():
             allowed |= {"llvmlite", "numba"}
         assert rooms <= set(ROOMS[: ROOMS.index(room) + 1]), path
         assert packages <= allowed, path
+
+
+def test_an_optional_package_is_imported_in_one_room():
+    for package in set().union(*PACKAGES.values()) - {"sklearn"}:
+        # Adapters speak the types of their peers.
+        rooms = {room_of(path) for path in FILES if package in imports(path)[0]} - {"adapters"}
+        assert len(rooms) <= 1, package
 
 
 def test_every_room_is_in_the_list():

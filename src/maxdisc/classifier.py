@@ -46,7 +46,7 @@ from maxdisc.fitting.structure import learn_structure
 from maxdisc.moments.smoothing import Smoothing
 from maxdisc.numerics.blas_threads import limited_blas
 from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, log_sum_exp, require_indices
-from maxdisc.numerics.result_frame import Frame
+from maxdisc.numerics.result_frame import frame_class
 from maxdisc.numerics.threads import asked_threads, limited_threads
 from maxdisc.rows.column_families import is_categorical
 from maxdisc.rows.frames import Cells
@@ -817,7 +817,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         *,
         n: int | None = None,
         n_permutations: int | None = None,
-    ) -> Frame:
+    ) -> Any:
         """The features best first, what each class has of them, and how far to trust that classes differ.
 
         P-values are of unsmoothed moments. Without rows: exact for Gaussian and exponential features, if they
@@ -836,12 +836,11 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        Frame
-            Columns by name: ``feature``, ``kept``, ``score``, ``debiased`` (the js_gm less what luck alone
-            gives), ``p``, ``q`` (the share of false discoveries, by Benjamini and Hochberg), ``stability``
+        pandas.DataFrame
+            A row for each feature: ``feature``, ``kept``, ``score``, ``debiased`` (the js_gm less what luck
+            alone gives), ``p``, ``q`` (the share of false discoveries, by Benjamini and Hochberg), ``stability``
             and for each class ``direction[label]``, ``mean[label]`` and for Gaussian features
-            ``deviation[label]``. ``pandas.DataFrame(table)``, ``polars.DataFrame(table)`` and
-            ``table.to_pandas()`` make frames of it.
+            ``deviation[label]``. Raises ``ImportError`` without pandas.
 
         Examples
         --------
@@ -852,6 +851,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         >>> print(table["feature"][0], table["q"][0] < 1e-80, table["direction[setosa]"][0])
         petal length (cm) True -1
         """
+        make_frame = frame_class()  # whatever takes long comes later
         moments, learnt = self.moments_, self._learnt
         if X is None:
             found = told_significance(learnt)
@@ -859,7 +859,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             raise ValueError("rows without labels cannot be dealt others: give y too.")
         else:
             found = self._permuted(X, y, sample_weight, n_permutations)
-        return ranking_table(learnt, moments, found, feature_names(self), n)
+        return make_frame(ranking_table(learnt, moments, found, feature_names(self), n))
 
     def _permuted(
         self, X: Any, y: Any, sample_weight: npt.ArrayLike | None, n_permutations: int | None
