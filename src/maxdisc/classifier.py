@@ -18,7 +18,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from maxdisc.decisions.explanation import Explanation
 from maxdisc.decisions.joint import Joint
 from maxdisc.divergences.class_divergences import FeatureRanking
 from maxdisc.families import FAMILIES
@@ -35,14 +34,15 @@ from maxdisc.fitting.data import (
     unlabelled_rows,
     warn_of_nan,
 )
-from maxdisc.fitting.documents import count_training, feature_names, find_documents, vectorize
-from maxdisc.fitting.fitted_model import WITHOUT_MOMENTS, Decision, FittedModel
+from maxdisc.fitting.documents import count_training, feature_names, find_documents, texts, vectorize
+from maxdisc.fitting.fitted_model import WITHOUT_MOMENTS, Decision, FittedModel, HoldsFittedModel
 from maxdisc.fitting.invariances import with_exceptions
 from maxdisc.fitting.learning import Data, added, chosen_anew, learn
 from maxdisc.fitting.ranking_table import permuted, ranking_table, told_significance
 from maxdisc.fitting.sampling import drawn
 from maxdisc.fitting.settings import Settings, no_pairs
 from maxdisc.fitting.structure import learn_structure
+from maxdisc.inspection.explanation import Explanation
 from maxdisc.moments.smoothing import Smoothing
 from maxdisc.numerics.blas_threads import limited_blas
 from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, log_sum_exp, require_indices
@@ -71,7 +71,7 @@ def _has_sums_that_add(estimator: MaxDiscClassifier) -> bool:
     return True
 
 
-class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
+class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEstimator):
     """Generative maximum-entropy classifier that chooses its own features.
 
     For each class and feature it fits the maximum-entropy density under the class's moments, ranks features
@@ -243,8 +243,6 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     >>> print(model.predict(["a bank lends money"]))
     ['money']
     """
-
-    _learnt: FittedModel
 
     def __init__(
         self,
@@ -541,6 +539,14 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         counts = (f"{len(columns)} {family.name}" for family, columns in self._schema.families_of_columns())
         return f"{told} of {', '.join(counts)}"
 
+    def _html_repr(self) -> str:
+        """HTML for notebooks: what was learnt; before that, scikit-learn's diagram."""
+        if not hasattr(self, "_learnt"):
+            return super()._html_repr()
+        from maxdisc.inspection.fitted_view import fitted_html
+
+        return fitted_html(self, super().__repr__())
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         are_told_apart = (
@@ -746,7 +752,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             ``names``, and ``length`` of shape (N, C), which says what the number of selected features of the
             row tells of the classes, where weights depend on it (else 0); ``classes`` are the labels.
             ``top(row, n=5)`` lists the features with the largest log-odds of the predicted class against the
-            runner-up, as pairs of name and log-odds.
+            runner-up, as pairs of name and log-odds. Notebooks show the first rows as bars and, of documents,
+            as marked words; ``print`` shows them as text.
 
         Examples
         --------
@@ -760,10 +767,13 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         >>> [name for name, _ in explanation.top(0)]
         ['x2', 'x3']
         """
-        X = self._rows(X)
+        rows = self._rows(X)
         names = feature_names(self)[self.decision_.columns]
         with limited_threads(given_jobs(self.n_jobs)):
-            return Explanation.of(self.decision_, X, names, self.classes_)
+            explanation = Explanation.of(self.decision_, rows, names, self.classes_)
+        spans = getattr(getattr(self, "vectorizer_", None), "spans", None)
+        documents = None if spans is None else texts(X)
+        return explanation if documents is None else replace(explanation, documents=documents, spans=spans)
 
     def sample(self, n: int, y: Any = None) -> tuple[npt.NDArray[Any], npt.NDArray[np.generic]]:
         """Draw rows from the model: a class by the prior, then every feature from that class's density.
@@ -838,8 +848,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         -------
         pandas.DataFrame
             A row for each feature: ``feature``, ``kept``, ``score``, ``debiased`` (the js_gm less what luck
-            alone gives), ``p``, ``q`` (the share of false discoveries, by Benjamini and Hochberg), ``stability``
-            and for each class ``direction[label]``, ``mean[label]`` and for Gaussian features
+            alone gives), ``p``, ``q`` (the share of false discoveries, by Benjamini and Hochberg),
+            ``stability`` and for each class ``direction[label]``, ``mean[label]`` and for Gaussian features
             ``deviation[label]``. Raises ``ImportError`` without pandas.
 
         Examples

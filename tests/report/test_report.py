@@ -26,11 +26,11 @@ from sklearn.model_selection import LeaveOneOut
 from sklearn.pipeline import Pipeline
 
 from maxdisc import MaxDiscClassifier
+from maxdisc.inspection.printed_numbers import percent
 from maxdisc.report import evaluate
 from maxdisc.report.markdown import plain
 from maxdisc.report.page import page
 from maxdisc.report.record import FORMAT, Report
-from maxdisc.report.summary import percent
 from tests.conftest import examples
 
 IRIS = load_iris(as_frame=True)

@@ -154,6 +154,12 @@ def find_documents(X: Any, expected: bool = False) -> list[Any] | None:
     raise ValueError(f"row {row} of X is {values[row]!r:.60}, not text: replace it by '', or drop the row.")
 
 
+def texts(X: Any) -> list[str] | None:
+    """Return documents as text; None where X holds rows."""
+    documents = find_documents(X)
+    return None if documents is None else [_as_text(document) for document in documents]
+
+
 def _one_dimensional(X: Any) -> list[Any] | None:
     """Return the values of a list, a one-dimensional array or a column of a frame; else None."""
     if isinstance(X, list | tuple):

@@ -355,6 +355,13 @@ class FittedModel:
         raise ValueError(f"{label!r} is not a class of this model: {listed}.")
 
 
+class HoldsFittedModel:
+    """Base of the estimator whose fitted state is a :class:`FittedModel`: rooms before it know it by this."""
+
+    _learnt: FittedModel
+    n_features_in_: int
+
+
 def require_summable(
     parts: Sequence[AnyMoments], family: AnyFamily, names: npt.NDArray[np.generic] | None
 ) -> None:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from maxdisc.inspection.printed_numbers import DASH, MINUS, percent, signed
 from maxdisc.inspection.safe_text import shortened, visible
 from maxdisc.report.record import Mistake, Report
-from maxdisc.report.summary import percent
 from maxdisc.report.tables import (
-    DASH,
-    MINUS,
     WITHOUT_Q,
     class_rows,
     evidence_rows,
     number_cards,
     setting_rows,
-    signed,
     trust_cells,
 )
 

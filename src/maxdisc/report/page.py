@@ -9,21 +9,18 @@ from string import Template
 
 import numpy as np
 
+from maxdisc.inspection.markup import Markup, element, joined, user_text
+from maxdisc.inspection.printed_numbers import DASH, MINUS, percent, signed
 from maxdisc.inspection.safe_text import counted, shortened
 from maxdisc.plots import DensityDisplay, PathDisplay, ReliabilityDisplay
 from maxdisc.plots.inline_svg import inline_svg
-from maxdisc.report.markup import Markup, element, joined, user_text
 from maxdisc.report.record import ClassResult, Curves, Feature, Mistake, Report, Weighed
-from maxdisc.report.summary import percent
 from maxdisc.report.tables import (
-    DASH,
-    MINUS,
     WITHOUT_Q,
     class_rows,
     evidence_rows,
     number_cards,
     setting_rows,
-    signed,
     trust_cells,
 )
 

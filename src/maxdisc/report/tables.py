@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from maxdisc.inspection.printed_numbers import DASH, percent
 from maxdisc.inspection.safe_text import counted, shortened
 from maxdisc.report.record import ClassResult, Feature, Report, Weighed
 from maxdisc.report.settings import of_families, told
-from maxdisc.report.summary import percent
 
-#: Less of a feature than elsewhere; nothing to count.
-MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 #: What is said of features of which nothing is known about luck.
 WITHOUT_Q = (
     "Where q is a dash, the model's moments do not tell it, or its file has none (--keep-moments): "
@@ -65,12 +63,6 @@ def setting_rows(report: Report) -> Iterator[tuple[str, str]]:
     yield from report.settings.items()
     yield from report.versions.items()
     yield "created", report.created
-
-
-def signed(odds: float) -> str:
-    """Log-odds with their sign; what rounds to nothing has none."""
-    words = f"{odds:+.2f}"
-    return words[1:] if words in ("+0.00", "-0.00") else words
 
 
 def _told_feature(name: str, value: float | str | None, of_text: bool) -> str:
