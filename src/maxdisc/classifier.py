@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from maxdisc.decisions.coefficients import coefficients
 from maxdisc.decisions.joint import Joint
 from maxdisc.divergences.class_divergences import FeatureRanking
 from maxdisc.families import FAMILIES
@@ -200,6 +201,14 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         do in ``class_prior_``. Of mixed columns, ``parts`` has the moments of each family.
     decision_ : LinearDecision, JointDecision or AveragedDecision
         The Bayes decision on the kept features.
+    coef_, intercept_ : ndarray of shape (C, D) and (C,), or (1, D) and (1,)
+        Where scores are linear in X (Poisson, exponential, geometric and Bernoulli densities; joint ones with
+        a shared covariance and no transform): the softmax of ``X @ coef_.T + intercept_`` is
+        ``predict_proba(X)`` for rows without missing cells. Of two classes there is one row, as in
+        scikit-learn, and the logistic function gives the probability of the second. 0 for columns that were
+        not selected. Where evidence is weighed by the number of features in a row (refined evidence of
+        documents), they are those before this weighting, of rows scaled to one length over the selected
+        features. Otherwise an ``AttributeError`` says why there are none.
     families_ : list of (Family, slice or ndarray)
         The families and the columns they describe.
     joint_ : Joint or None
@@ -507,6 +516,20 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         kept = np.where(self._get_support_mask(), self.scores_, 0.0)
         total = kept.sum()
         return kept / total if total > 0 else kept
+
+    @property
+    def coef_(self) -> Floats:
+        """What each column of X counts for each class, where scores are linear in X; shape (C, D)."""
+        return self._linear[0]
+
+    @property
+    def intercept_(self) -> Floats:
+        """The score of a row of zeros for each class, where scores are linear in X; shape (C,)."""
+        return self._linear[1]
+
+    @property
+    def _linear(self) -> tuple[Floats, Floats]:
+        return coefficients(self.decision_, self.n_features_in_)
 
     def _get_support_mask(self) -> Booleans:
         check_is_fitted(self)
