@@ -9,11 +9,14 @@ from maxdisc.inspection.printed_numbers import DASH, MINUS, percent, signed
 from maxdisc.inspection.safe_text import shortened, visible
 from maxdisc.report.record import Mistake, Report
 from maxdisc.report.tables import (
+    THRESHOLD_HEAD,
     WITHOUT_Q,
     class_rows,
+    curves_sentence,
     evidence_rows,
     number_cards,
     setting_rows,
+    threshold_rows,
     trust_cells,
 )
 
@@ -41,6 +44,7 @@ def document(report: Report) -> str:
         _confusion(report),
         "## Can its probabilities be believed?",
         _reliability(report),
+        *_curves(report),
         "## Its most confident mistakes",
         *([_mistake(mistake) for mistake in report.mistakes] or ["There are none."]),
         "## Data and settings",
@@ -138,6 +142,14 @@ def _reliability(report: Report) -> str:
         for confidence, accuracy, rows in zip(bins.confidence, bins.accuracy, bins.rows, strict=True)
     ]
     return _table(("mean probability", "right", "rows"), rows)
+
+
+def _curves(report: Report) -> list[str]:
+    curves = report.two_classes
+    if curves is None:
+        return []
+    table = _table(THRESHOLD_HEAD, threshold_rows(curves))
+    return ["## ROC and precision-recall curves", plain(curves_sentence(curves)), table]
 
 
 def _mistake(mistake: Mistake) -> str:

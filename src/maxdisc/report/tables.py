@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from maxdisc.inspection.printed_numbers import DASH, percent
 from maxdisc.inspection.safe_text import counted, shortened
-from maxdisc.report.record import ClassResult, Feature, Report, Weighed
+from maxdisc.report.record import ClassResult, Feature, Report, TwoClasses, Weighed
 from maxdisc.report.settings import of_families, told
+from maxdisc.report.summary import quoted
 
 #: What is said of features of which nothing is known about luck.
 WITHOUT_Q = (
@@ -43,6 +44,25 @@ def class_rows(report: Report) -> Iterator[tuple[ClassResult, list[str]]]:
     for result in report.classes:
         scores = (result.precision, result.recall, result.f1)
         yield result, [f"{result.rows:,}", *map(_or_dash, scores)]
+
+
+THRESHOLD_HEAD = ("threshold", "recall", "precision", "false-positive rate")
+
+
+def threshold_rows(curves: TwoClasses) -> list[list[str]]:
+    """Return some thresholds with what they give; the head is :data:`THRESHOLD_HEAD`."""
+    return [
+        [f"{each.probability:.4g}", *map(percent, (each.recall, each.precision, each.false_positive_rate))]
+        for each in curves.thresholds
+    ]
+
+
+def curves_sentence(curves: TwoClasses) -> str:
+    """Return both areas in a sentence, with what chance would give."""
+    return (
+        f"For {quoted(curves.positive)}, the area under the ROC curve is {curves.area:.4f} (0.5 by chance), "
+        f"and the average precision {curves.average_precision:.4f} ({curves.share:.4f} by chance)."
+    )
 
 
 def evidence_rows(evidence: Weighed, of_text: bool) -> list[tuple[str, float]]:
