@@ -149,7 +149,7 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         (``OPENBLAS_NUM_THREADS=1``), results are equal to the last bit for any ``n_jobs``, else to 1e-10:
         BLAS adds in another order with more threads.
     verbose : int, default=0
-        If positive, says what was chosen.
+        If positive, ``fit`` prints a line when a phase begins, and what was chosen.
     categorical_features : array-like, default=None
         Columns that are categories though they hold numbers: names, numbers, a mask, or a selector.
     missing : {"ignore", "informative"}, default="ignore"
@@ -321,6 +321,7 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
             if found is None:
                 X = vectorize(self, X, y, reset=True)
             else:
+                settings.say(f"counting the words of {len(found):,} documents")
                 X, documents = count_training(self, found, y, settings.may_select_pairs)
             y, missing = sorted_out(y, settings.unlabelled)
             if missing is not None:
@@ -334,6 +335,7 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
             learnt = learn_structure(settings, given, missing, X, groups)
             if documents is not None and learnt.n_features != X.shape[1]:
                 self.vectorizer_ = documents.wide_vectorizer
+            settings.say(learnt.summary())
             return self._take(learnt)
 
     def fit_rows(self, rows: Rows, classes: npt.ArrayLike, schema: Schema | None = None) -> Self:
@@ -369,7 +371,9 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         with self._all_or_nothing():
             for name in ("feature_names_in_", "vectorizer_"):
                 self.__dict__.pop(name, None)
-            return self._take(learn(settings, Data(rows, plans, labels, schema)))
+            learnt = learn(settings, Data(rows, plans, labels, schema))
+            settings.say(learnt.summary())
+            return self._take(learnt)
 
     @available_if(_has_sums_that_add)  # type: ignore[untyped-decorator]  # scikit-learn has no types
     def partial_fit(

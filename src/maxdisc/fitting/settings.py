@@ -102,6 +102,11 @@ class Settings:
             verbose=given["verbose"],
         )
 
+    def say(self, phase: str) -> None:
+        """Print what comes next, if ``verbose``; at once, so that a notebook shows it while it happens."""
+        if self.verbose:
+            print(f"maxdisc: {phase}", flush=True)
+
     @property
     def must_choose(self) -> bool:
         """Whether anything is left to be chosen on folds."""
