@@ -321,8 +321,8 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
             if found is None:
                 X = vectorize(self, X, y, reset=True)
             else:
-                settings.say(f"counting the words of {len(found):,} documents")
-                X, documents = count_training(self, found, y, settings.may_select_pairs)
+                with settings.told():
+                    X, documents = count_training(self, found, y, settings.may_select_pairs)
             y, missing = sorted_out(y, settings.unlabelled)
             if missing is not None:
                 require_some_labels(settings, missing)
@@ -332,7 +332,8 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
             given = replace(given, documents=documents)
             given = given.with_class_weight(settings.class_weight, missing)
             settings.require_mixable(columns)
-            learnt = learn_structure(settings, given, missing, X, groups)
+            with settings.told():
+                learnt = learn_structure(settings, given, missing, X, groups)
             if documents is not None and learnt.n_features != X.shape[1]:
                 self.vectorizer_ = documents.wide_vectorizer
             settings.say(learnt.summary())
@@ -371,7 +372,8 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         with self._all_or_nothing():
             for name in ("feature_names_in_", "vectorizer_"):
                 self.__dict__.pop(name, None)
-            learnt = learn(settings, Data(rows, plans, labels, schema))
+            with settings.told():
+                learnt = learn(settings, Data(rows, plans, labels, schema))
             settings.say(learnt.summary())
             return self._take(learnt)
 
