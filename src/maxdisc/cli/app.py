@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from maxdisc.cli.card import card
 from maxdisc.cli.console import say_failure
 from maxdisc.cli.evaluate import evaluate, report
 from maxdisc.cli.explain import explain
@@ -88,7 +89,7 @@ def demo() -> None:
     main()
 
 
-for _command in (demo, fit, evaluate, predict, rank, explain, report, export, serve, info):
+for _command in (demo, fit, evaluate, predict, rank, explain, report, export, serve, info, card):
     app.command(cls=_Command)(_command)
 
 
