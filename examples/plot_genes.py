@@ -40,10 +40,10 @@ print(f"{X.shape[0]} samples of {X.shape[1]:,} genes")
 logs = np.log(np.maximum(X, 1.0))
 model = MaxDiscClassifier("gaussian").fit(logs, y)
 table = model.ranking_table()
-trusted = table.where(table["q"] <= 0.05)
-print(f"{len(trusted['feature'])} genes with q <= 0.05; the first of them:")
-for row in trusted.head(5).records():
-    print(f"  {names[int(row['feature'][1:])]:12}  score {row['score']:.2f}  q {row['q']:.1e}")
+trusted = table[table["q"] <= 0.05]
+print(f"{len(trusted)} genes with q <= 0.05; the first of them:")
+for row in trusted.head(5).itertuples():
+    print(f"  {names[int(row.feature[1:])]:12}  score {row.score:.2f}  q {row.q:.1e}")
 
 # %%
 # The densities of the best two, as the model has them:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import pickle
 from functools import partial
 
@@ -482,10 +484,40 @@ def test_priors_move_the_answer_by_their_log_odds():
     np.testing.assert_array_equal(tilted.class_prior_, [0.98, 0.01, 0.01])
 
 
-def test_verbose_says_what_was_chosen(capsys):
+def test_verbose_says_each_phase_and_what_was_chosen(capsys):
     X, y = random_data("gaussian", 40, 2, 5)
-    MaxDiscClassifier(verbose=1).fit(X, y)
-    assert "gaussian densities, 2 classes" in capsys.readouterr().out
+    model = MaxDiscClassifier(structure="independent", verbose=1).fit(X, y)
+    evidence = model.evidence_
+    held_out = f"held-out rows accuracy {evidence.accuracy:.4f}, log-loss {evidence.log_loss:.4f}"
+    assert capsys.readouterr().out.splitlines() == [
+        "maxdisc: counting on folds",
+        "maxdisc: selecting features and calibrating on held-out rows",
+        f"maxdisc: {model.n_selected_} of 5 features selected, gaussian densities; on {held_out}",
+    ]
+    words = ["red sky at night", "blue sea at noon", "green leaf in wind"]
+    documents = [words[row % 3] + f" x{row}" * (row % 7) for row in range(60)]
+    MaxDiscClassifier(evidence="refined", verbose=1).fit(documents, np.arange(60) % 3)
+    told = capsys.readouterr().out
+    assert told.startswith("maxdisc: counting words\n")
+    assert "maxdisc: correcting single features on held-out rows\n" in told
+    model = MaxDiscClassifier(structure="joint", evidence="raw", verbose=1).fit(X, y)
+    assert "maxdisc: fitting joint densities\n" in capsys.readouterr().out
+    model.set_params(verbose=0).fit(X, y).predict(X)
+    assert capsys.readouterr().out == ""
+
+
+def test_phases_are_shown_while_they_happen():
+    """A notebook shows what a stream has been given and flushed."""
+    X, y = random_data("gaussian", 40, 2, 5)
+    seen = []
+
+    class Notebook(io.StringIO):
+        def flush(self):
+            seen.append(self.getvalue().count("\n"))
+
+    with contextlib.redirect_stdout(Notebook()):
+        MaxDiscClassifier(structure="independent", verbose=1).fit(X, y)
+    assert seen == [1, 2, 3]
 
 
 def test_extreme_values_are_predicted_without_nan():

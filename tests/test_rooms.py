@@ -13,14 +13,14 @@ SOURCE = Path(maxdisc.__file__).parent
 #: A room imports only from rooms to its left.
 ROOMS = (
     *("numerics", "moments", "families", "densities", "divergences", "conditional", "decisions", "rows"),
-    *("selection", "calibration", "significance", "words", "fitting"),
+    *("selection", "calibration", "significance", "words", "fitting", "files", "inspection"),
     *("classifier", "search", "discriminative", "testing", "datasets"),
-    *("model_file", "files", "inspection", "plots", "report", "engines", "adapters", "serve", "cli"),
+    *("model_file", "plots", "report", "engines", "adapters", "serve", "cli"),
     "__main__",
 )
 #: What a room may import beside the standard library, numpy and scipy.
 PACKAGES = {
-    "numerics": {"threadpoolctl"},
+    "numerics": {"pandas", "threadpoolctl"},
     **{room: {"sklearn"} for room in ROOMS[ROOMS.index("words") :]},
     "model_file": {"safetensors", "sklearn"},
     "files": {"anndata", "h5py", "pyarrow", "python_calamine", "sklearn"},
@@ -66,6 +66,17 @@ def test_a_module_imports_what_its_room_may():
             allowed |= {"llvmlite", "numba"}
         assert rooms <= set(ROOMS[: ROOMS.index(room) + 1]), path
         assert packages <= allowed, path
+
+
+def test_an_optional_package_is_imported_in_one_room():
+    # Adapters speak the types of their peers; scikit-learn and numba are there.
+    found = {(package, room_of(path)) for path in FILES for package in imports(path)[0]}
+    optional = [
+        package
+        for package, room in found
+        if room != "adapters" and package not in ("numpy", "scipy", "sklearn", "numba", "llvmlite")
+    ]
+    assert len(optional) == len(set(optional)), sorted(optional)
 
 
 def test_every_room_is_in_the_list():

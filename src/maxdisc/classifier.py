@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from maxdisc.decisions.explanation import Explanation
+from maxdisc.decisions.coefficients import coefficients
 from maxdisc.decisions.joint import Joint
 from maxdisc.divergences.class_divergences import FeatureRanking
 from maxdisc.families import FAMILIES
@@ -35,18 +35,19 @@ from maxdisc.fitting.data import (
     unlabelled_rows,
     warn_of_nan,
 )
-from maxdisc.fitting.documents import count_training, feature_names, find_documents, vectorize
-from maxdisc.fitting.fitted_model import WITHOUT_MOMENTS, Decision, FittedModel
+from maxdisc.fitting.documents import count_training, feature_names, find_documents, texts, vectorize
+from maxdisc.fitting.fitted_model import WITHOUT_MOMENTS, Decision, FittedModel, HoldsFittedModel
 from maxdisc.fitting.invariances import with_exceptions
 from maxdisc.fitting.learning import Data, added, chosen_anew, learn
 from maxdisc.fitting.ranking_table import permuted, ranking_table, told_significance
 from maxdisc.fitting.sampling import drawn
 from maxdisc.fitting.settings import Settings, no_pairs
 from maxdisc.fitting.structure import learn_structure
+from maxdisc.inspection.explanation import Explanation
 from maxdisc.moments.smoothing import Smoothing
 from maxdisc.numerics.blas_threads import limited_blas
 from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, log_sum_exp, require_indices
-from maxdisc.numerics.result_frame import Frame
+from maxdisc.numerics.result_frame import frame_class
 from maxdisc.numerics.threads import asked_threads, limited_threads
 from maxdisc.rows.column_families import is_categorical
 from maxdisc.rows.frames import Cells
@@ -71,7 +72,7 @@ def _has_sums_that_add(estimator: MaxDiscClassifier) -> bool:
     return True
 
 
-class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
+class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEstimator):
     """Generative maximum-entropy classifier that chooses its own features.
 
     For each class and feature it fits the maximum-entropy density under the class's moments, ranks features
@@ -148,7 +149,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         (``OPENBLAS_NUM_THREADS=1``), results are equal to the last bit for any ``n_jobs``, else to 1e-10:
         BLAS adds in another order with more threads.
     verbose : int, default=0
-        If positive, says what was chosen.
+        If positive, ``fit`` prints a line when a phase begins, and what was chosen.
     categorical_features : array-like, default=None
         Columns that are categories though they hold numbers: names, numbers, a mask, or a selector.
     missing : {"ignore", "informative"}, default="ignore"
@@ -200,6 +201,14 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         do in ``class_prior_``. Of mixed columns, ``parts`` has the moments of each family.
     decision_ : LinearDecision, JointDecision or AveragedDecision
         The Bayes decision on the kept features.
+    coef_, intercept_ : ndarray of shape (C, D) and (C,), or (1, D) and (1,)
+        Where scores are linear in X (Poisson, exponential, geometric and Bernoulli densities; joint ones with
+        a shared covariance and no transform): the softmax of ``X @ coef_.T + intercept_`` is
+        ``predict_proba(X)`` for rows without missing cells. Of two classes there is one row, as in
+        scikit-learn, and the logistic function gives the probability of the second. 0 for columns that were
+        not selected. Where evidence is weighed by the number of features in a row (refined evidence of
+        documents), they are those before this weighting, of rows scaled to one length over the selected
+        features. Otherwise an ``AttributeError`` says why there are none.
     families_ : list of (Family, slice or ndarray)
         The families and the columns they describe.
     joint_ : Joint or None
@@ -243,8 +252,6 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
     >>> print(model.predict(["a bank lends money"]))
     ['money']
     """
-
-    _learnt: FittedModel
 
     def __init__(
         self,
@@ -314,7 +321,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             if found is None:
                 X = vectorize(self, X, y, reset=True)
             else:
-                X, documents = count_training(self, found, y, settings.may_select_pairs)
+                with settings.told():
+                    X, documents = count_training(self, found, y, settings.may_select_pairs)
             y, missing = sorted_out(y, settings.unlabelled)
             if missing is not None:
                 require_some_labels(settings, missing)
@@ -324,9 +332,11 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             given = replace(given, documents=documents)
             given = given.with_class_weight(settings.class_weight, missing)
             settings.require_mixable(columns)
-            learnt = learn_structure(settings, given, missing, X, groups)
+            with settings.told():
+                learnt = learn_structure(settings, given, missing, X, groups)
             if documents is not None and learnt.n_features != X.shape[1]:
                 self.vectorizer_ = documents.wide_vectorizer
+            settings.say(learnt.summary())
             return self._take(learnt)
 
     def fit_rows(self, rows: Rows, classes: npt.ArrayLike, schema: Schema | None = None) -> Self:
@@ -362,7 +372,10 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         with self._all_or_nothing():
             for name in ("feature_names_in_", "vectorizer_"):
                 self.__dict__.pop(name, None)
-            return self._take(learn(settings, Data(rows, plans, labels, schema)))
+            with settings.told():
+                learnt = learn(settings, Data(rows, plans, labels, schema))
+            settings.say(learnt.summary())
+            return self._take(learnt)
 
     @available_if(_has_sums_that_add)  # type: ignore[untyped-decorator]  # scikit-learn has no types
     def partial_fit(
@@ -510,6 +523,20 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         total = kept.sum()
         return kept / total if total > 0 else kept
 
+    @property
+    def coef_(self) -> Floats:
+        """What each column of X counts for each class, where scores are linear in X; shape (C, D)."""
+        return self._linear[0]
+
+    @property
+    def intercept_(self) -> Floats:
+        """The score of a row of zeros for each class, where scores are linear in X; shape (C,)."""
+        return self._linear[1]
+
+    @property
+    def _linear(self) -> tuple[Floats, Floats]:
+        return coefficients(self.decision_, self.n_features_in_)
+
     def _get_support_mask(self) -> Booleans:
         check_is_fitted(self)
         mask = np.zeros(self.n_features_in_, dtype=np.bool_)
@@ -540,6 +567,14 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             return told
         counts = (f"{len(columns)} {family.name}" for family, columns in self._schema.families_of_columns())
         return f"{told} of {', '.join(counts)}"
+
+    def _html_repr(self) -> str:
+        """HTML for notebooks: what was learnt; before that, scikit-learn's diagram."""
+        if not hasattr(self, "_learnt"):
+            return super()._html_repr()
+        from maxdisc.inspection.fitted_view import fitted_html
+
+        return fitted_html(self, super().__repr__())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -746,7 +781,8 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             ``names``, and ``length`` of shape (N, C), which says what the number of selected features of the
             row tells of the classes, where weights depend on it (else 0); ``classes`` are the labels.
             ``top(row, n=5)`` lists the features with the largest log-odds of the predicted class against the
-            runner-up, as pairs of name and log-odds.
+            runner-up, as pairs of name and log-odds. Notebooks show the first rows as bars and, of documents,
+            as marked words; ``print`` shows them as text.
 
         Examples
         --------
@@ -760,10 +796,13 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         >>> [name for name, _ in explanation.top(0)]
         ['x2', 'x3']
         """
-        X = self._rows(X)
+        rows = self._rows(X)
         names = feature_names(self)[self.decision_.columns]
         with limited_threads(given_jobs(self.n_jobs)):
-            return Explanation.of(self.decision_, X, names, self.classes_)
+            explanation = Explanation.of(self.decision_, rows, names, self.classes_)
+        spans = getattr(getattr(self, "vectorizer_", None), "spans", None)
+        documents = None if spans is None else texts(X)
+        return explanation if documents is None else replace(explanation, documents=documents, spans=spans)
 
     def sample(self, n: int, y: Any = None) -> tuple[npt.NDArray[Any], npt.NDArray[np.generic]]:
         """Draw rows from the model: a class by the prior, then every feature from that class's density.
@@ -817,7 +856,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         *,
         n: int | None = None,
         n_permutations: int | None = None,
-    ) -> Frame:
+    ) -> Any:
         """The features best first, what each class has of them, and how far to trust that classes differ.
 
         P-values are of unsmoothed moments. Without rows: exact for Gaussian and exponential features, if they
@@ -836,12 +875,11 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        Frame
-            Columns by name: ``feature``, ``kept``, ``score``, ``debiased`` (the js_gm less what luck alone
-            gives), ``p``, ``q`` (the share of false discoveries, by Benjamini and Hochberg), ``stability``
-            and for each class ``direction[label]``, ``mean[label]`` and for Gaussian features
-            ``deviation[label]``. ``pandas.DataFrame(table)``, ``polars.DataFrame(table)`` and
-            ``table.to_pandas()`` make frames of it.
+        pandas.DataFrame
+            A row for each feature: ``feature``, ``kept``, ``score``, ``debiased`` (the js_gm less what luck
+            alone gives), ``p``, ``q`` (the share of false discoveries, by Benjamini and Hochberg),
+            ``stability`` and for each class ``direction[label]``, ``mean[label]`` and for Gaussian features
+            ``deviation[label]``. Raises ``ImportError`` without pandas.
 
         Examples
         --------
@@ -852,6 +890,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
         >>> print(table["feature"][0], table["q"][0] < 1e-80, table["direction[setosa]"][0])
         petal length (cm) True -1
         """
+        make_frame = frame_class()  # whatever takes long comes later
         moments, learnt = self.moments_, self._learnt
         if X is None:
             found = told_significance(learnt)
@@ -859,7 +898,7 @@ class MaxDiscClassifier(SelectorMixin, ClassifierMixin, BaseEstimator):
             raise ValueError("rows without labels cannot be dealt others: give y too.")
         else:
             found = self._permuted(X, y, sample_weight, n_permutations)
-        return ranking_table(learnt, moments, found, feature_names(self), n)
+        return make_frame(ranking_table(learnt, moments, found, feature_names(self), n))
 
     def _permuted(
         self, X: Any, y: Any, sample_weight: npt.ArrayLike | None, n_permutations: int | None

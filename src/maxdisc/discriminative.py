@@ -28,8 +28,8 @@ from maxdisc.conditional.coordinate_ascent import (
     relative_ridge,
 )
 from maxdisc.conditional.model import SOLVERS, Examples, Fit, Prior, SharedFeatures, fit, log_posterior
-from maxdisc.decisions.explanation import Explanation
 from maxdisc.fitting.invariances import with_exceptions
+from maxdisc.inspection.explanation import Explanation
 from maxdisc.numerics.matrices import (
     Booleans,
     Floats,

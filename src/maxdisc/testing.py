@@ -34,7 +34,7 @@ from maxdisc.moments.counting import class_moments
 from maxdisc.moments.products import ClassProducts
 from maxdisc.moments.smoothing import Smoothing
 from maxdisc.numerics.matrices import Floats, Integers, Matrix, is_sparse
-from maxdisc.numerics.result_frame import Frame
+from maxdisc.numerics.result_frame import frame_class
 from maxdisc.numerics.switches import batches_of as batches_of
 from maxdisc.numerics.switches import taking as taking
 from maxdisc.rows.row_sources import ArrayRows, FixedFolds, HashFolds, Rows
@@ -507,7 +507,7 @@ def check_invariances(
     compare(weighed, repeated, "rows of weight 2 are there twice")
     if isinstance(X, np.ndarray) and find_spec("pandas") is not None:
         one = _with_one_family(by_order)
-        frame = Frame({f"x{j}": X[:, j] for j in range(X.shape[1])}).to_pandas()
+        frame = frame_class()({f"x{j}": X[:, j] for j in range(X.shape[1])})
         compare(_Answers.of(one, X, y), _Answers.of(one, frame, y), "an array is a frame")
     if "penalty" not in exceptions and not has_halves:
         for law, changed in _in_other_units(estimator, X, rng):

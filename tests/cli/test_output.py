@@ -139,6 +139,7 @@ COMMANDS = {
     "explain": EXPLAIN,
     "report-md": [*REPORT, "{new}/r.md"],
     "export": ["export", "{files}/iris.maxdisc", "-o", "{new}/m.onnx"],
+    "card": ["card", "{files}/topics.maxdisc"],
     "info": ["info", "{files}/topics.maxdisc"],
     "info-json": ["info", "{files}/topics.maxdisc", "--json"],
 }

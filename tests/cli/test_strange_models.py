@@ -23,11 +23,22 @@ def fitted(first="space"):
 
 @pytest.mark.parametrize(
     "arguments",
-    [("info",), ("rank",), ("rank", "--class", ESCAPE), ("evaluate", "{data}"), ("explain", "ice " + ESCAPE)],
+    [
+        ("info",),
+        ("card",),
+        ("rank",),
+        ("rank", "--class", ESCAPE),
+        ("evaluate", "{data}"),
+        ("explain", "ice " + ESCAPE),
+    ],
 )
 def test_no_escape_reaches_the_terminal(run, tmp_path, arguments):
     path = tmp_path / f"{ESCAPE}.maxdisc"
-    save(fitted(ESCAPE), path, about={"rows": 3, "sources": [ESCAPE], "label": "topic", "text": "body"})
+    save(
+        fitted(ESCAPE),
+        path,
+        about={"rows": 3, "sources": [ESCAPE], "label": "topic", "text": "body", "note": ESCAPE},
+    )
     data = tmp_path / "data.csv"
     data.write_text(f"body,topic\nmoon,{ESCAPE}\nice,hockey\n", encoding="utf-8")
     command, *rest = (argument.format(data=data) for argument in arguments)
@@ -53,12 +64,14 @@ def test_fit_shows_the_name_of_its_model_without_escapes(run, files, tmp_path):
         {"text": 5},
         {"text": {"a": 1}},
         {"label": [1]},
+        {"note": ["a"]},
     ],
 )
 def test_what_a_file_says_of_its_data_may_be_nonsense(run, files, tmp_path, about):
     path = tmp_path / "m.maxdisc"
     save(fitted(), path, about=about)
     assert run("info", path).code == 0
+    assert run("card", path).code == 0
     assert run("evaluate", path, files / "test.csv", "--text", "body", "--label", "topic").code == 0
     assert run("predict", path, files / "test.csv", "--text", "body").code == 0
 

@@ -17,8 +17,8 @@ from maxdisc.decisions.by_length import (
     scale_selected,
     select_features,
 )
-from maxdisc.decisions.explanation import Explanation
 from maxdisc.families import Poisson
+from maxdisc.inspection.explanation import Explanation
 from tests.conftest import examples
 
 N_FEATURES, N_CLASSES = 12, 3

@@ -453,8 +453,8 @@ def test_the_ranking_table_has_every_family():
         frame, y
     )
     with pytest.warns(UserWarning, match=r"moments do not tell p-values of 1 features"):
-        told = model.ranking_table().to_pandas().set_index("feature")
-    whole = model.ranking_table(frame, y).to_pandas().set_index("feature")
+        told = model.ranking_table().set_index("feature")
+    whole = model.ranking_table(frame, y).set_index("feature")
     assert np.isnan(told.loc["income", "p"])
     assert (told.drop(index=["noise", "income"])["q"] < 1e-3).all()
     # Two thousand deals of the labels tell no less.

@@ -289,7 +289,7 @@ def _report(report):
 def commands(path, original, folder) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Name and call of every command that takes a model file, run in this process."""
     given = {
-        "info": (), "info --json": (), "rank": (), "rank --json": (),
+        "info": (), "info --json": (), "card": (), "rank": (), "rank --json": (),
         "export": ("-o", folder / "model.onnx", "--force"),
     }  # fmt: skip
     if original.table is not None:

@@ -7,7 +7,6 @@ import scipy.sparse as sp
 
 from maxdisc.numerics.block_matrix import Table, stacked
 from maxdisc.numerics.matrices import blocks, canonical, log_sum_exp, on_lines, row_totals
-from maxdisc.numerics.result_frame import Frame
 
 
 def test_blocks_cover_the_items_in_order():
@@ -40,10 +39,3 @@ def test_tables_are_sliced_and_stacked_by_rows():
     assert table[1:].shape == (2, 3)
     assert stacked([table, table[1:]]).shape == (5, 3)
     assert stacked([np.zeros((2, 3)), np.ones((1, 3))]).shape == (3, 3)
-
-
-def test_a_frame_prints_filters_and_lists_its_rows():
-    frame = Frame(feature=np.array(["a", "b"]), p=np.array([0.01, 0.5]))
-    assert repr(frame) == "feature     p\n      a  0.01\n      b   0.5\n[2 rows x 2 columns]"
-    assert frame.where(frame["p"] < 0.1)["feature"].tolist() == ["a"]
-    assert list(frame.records())[1] == {"feature": "b", "p": 0.5}

@@ -13,6 +13,8 @@ from matplotlib import pyplot
 from matplotlib.figure import Figure
 from sklearn.datasets import load_iris
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 
 from maxdisc import MaxDiscClassifier
@@ -222,6 +224,20 @@ def test_reliability_from_predictions():
     )
     np.testing.assert_allclose(display.accuracy, [0.0, 1.0])
     assert display.expected_calibration_error == pytest.approx((0.6 + 2 * 0.05) / 3)
+
+
+@pytest.mark.parametrize("estimator", [MaxDiscClassifier(), LogisticRegression(max_iter=1000), GaussianNB()])
+def test_reliability_of_any_classifier(estimator):
+    estimator.fit(IRIS.data[::2], NAMES[::2])
+    X, y = IRIS.data[1::2], NAMES[1::2]
+    display = drawn(ReliabilityDisplay.from_estimator(estimator, X, y, ax=axes(), marker="x"))
+    confidence = estimator.predict_proba(X).max(axis=1)
+    same = ReliabilityDisplay.from_predictions(y, estimator.predict(X), confidence, ax=axes())
+    np.testing.assert_array_equal(display.accuracy, same.accuracy)
+    np.testing.assert_array_equal(display.confidence, same.confidence)
+    assert display.accuracy @ display.rows == pytest.approx(75 * estimator.score(X, y))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        ReliabilityDisplay.from_estimator(estimator, X, y[:-1], ax=axes())
 
 
 @pytest.mark.parametrize("name", AWKWARD)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from maxdisc.inspection.markup import element
+from maxdisc.inspection.printed_numbers import percent
 from maxdisc.report.markdown import plain
-from maxdisc.report.markup import element
 from maxdisc.report.settings import of_families, told
-from maxdisc.report.summary import percent
 
 
 def test_text_is_escaped():

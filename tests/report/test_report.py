@@ -26,12 +26,12 @@ from sklearn.model_selection import LeaveOneOut
 from sklearn.pipeline import Pipeline
 
 from maxdisc import MaxDiscClassifier
+from maxdisc.inspection.printed_numbers import percent
 from maxdisc.numerics.installation import pip_line
 from maxdisc.report import evaluate
 from maxdisc.report.markdown import plain
 from maxdisc.report.page import page
 from maxdisc.report.record import FORMAT, Report
-from maxdisc.report.summary import percent
 from tests.conftest import examples
 
 IRIS = load_iris(as_frame=True)
@@ -220,6 +220,73 @@ def test_mistakes_are_the_surest_and_their_evidence_sums(iris, iris_report):
         assert evidence.prior + sum(evidence.odds) + evidence.others == pytest.approx(total)
         columns = [list(X.columns).index(name) for name in evidence.features]
         np.testing.assert_array_equal(evidence.values, X.to_numpy()[mistake.row, columns])
+
+
+@pytest.fixture(scope="module")
+def overlapping():
+    """Two classes that no threshold parts, and rows that the model has not seen."""
+    rng, y = np.random.default_rng(0), np.arange(300) % 2
+    X = rng.normal(size=(300, 3)) + 1.2 * y[:, None]
+    labels = np.where(y == 1, "ill", "healthy")
+    return MaxDiscClassifier().fit(X[:150], labels[:150]), X[150:], labels[150:]
+
+
+def test_curves_of_two_classes_are_scikit_learns(overlapping):
+    model, X, y = overlapping
+    report = evaluate(model, X, y)
+    curves, scores = report.two_classes, model.predict_proba(X)[:, 1]
+    assert curves.positive == model.classes_[1] == "ill"
+    assert curves.area == pytest.approx(metrics.roc_auc_score(y == "ill", scores))
+    assert 0.5 < curves.area < 1
+    average = metrics.average_precision_score(y == "ill", scores)
+    assert curves.average_precision == pytest.approx(average)
+    fall_out, recall, _ = metrics.roc_curve(y == "ill", scores, drop_intermediate=False)
+    np.testing.assert_allclose(curves.roc, [fall_out, recall], atol=1e-5)
+    precision, recall, _ = metrics.precision_recall_curve(y == "ill", scores)
+    drawn = np.transpose(curves.precision_recall)
+    distance = np.abs(np.column_stack([recall, precision])[:, None] - drawn).sum(axis=2)
+    assert distance.min(axis=0).max() < 1e-4
+    assert curves.share == np.mean(y == "ill")
+    for each in curves.thresholds:
+        taken = np.where(scores >= each.probability - 1e-12, "ill", "healthy")
+        assert each.recall == pytest.approx(metrics.recall_score(y, taken, pos_label="ill"))
+        assert each.precision == pytest.approx(metrics.precision_score(y, taken, pos_label="ill"))
+        assert each.false_positive_rate == pytest.approx(np.mean(taken[y != "ill"] == "ill"))
+    assert np.all([each.recall for each in curves.thresholds] >= np.array([0.5, 0.8, 0.9, 0.95, 0.99]))
+    page, words = "".join(checked_page(report).text), report.markdown()
+    for text in (page, words):
+        assert "ROC and precision-recall curves" in text
+        assert f"{curves.area:.4f}" in text
+        assert f"{curves.average_precision:.4f}" in text
+
+
+def test_curves_leave_out_labels_that_the_model_does_not_know(overlapping):
+    model, X, y = overlapping
+    odd = np.where(np.arange(len(y)) % 5, y, "unheard of")
+    known = odd != "unheard of"
+    whole, some = (evaluate(model, *rows).two_classes for rows in ((X, odd), (X[known], y[known])))
+    assert whole == some
+
+
+def test_there_are_no_curves_of_one_class_or_of_three(overlapping, iris_report):
+    model, X, y = overlapping
+    one = evaluate(model, X[y == "ill"], y[y == "ill"])
+    for report in (one, iris_report):
+        assert report.two_classes is None
+        assert "ROC" not in report.markdown()
+        assert "ROC" not in "".join(checked_page(report).text)
+
+
+def test_of_many_rows_curves_keep_their_ends():
+    rng, y = np.random.default_rng(1), np.arange(6000) % 2
+    X = rng.normal(size=(6000, 1)) + y[:, None]
+    X[-2:] = [[1e6], [-1e6]]
+    curves = evaluate(MaxDiscClassifier("gaussian", evidence="raw").fit(X, y), X, y).two_classes
+    assert len(curves.roc[0]) <= 400
+    assert [axis[0] for axis in curves.roc] == [0, 0]
+    assert [axis[-1] for axis in curves.roc] == [1, 1]
+    assert curves.precision_recall[0][0] == 1
+    assert curves.precision_recall[0][-1] == 0
 
 
 def test_the_path_and_the_densities_are_the_models(iris, iris_report):

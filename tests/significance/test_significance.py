@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 
 import numpy as np
@@ -123,7 +124,7 @@ def test_the_table_has_a_row_for_each_feature_best_first():
     assert table["feature"].tolist() == IRIS.data.columns[model.ranking_].tolist()
     assert table["score"].tolist() == model.scores_[model.ranking_].tolist()
     assert table["kept"].sum() == model.n_selected_
-    frame = table.to_pandas().set_index("feature")
+    frame = table.set_index("feature")
     for label, rows in IRIS.data.groupby(SPECIES):
         rest = IRIS.data[label != SPECIES].mean()
         assert frame[f"mean[{label}]"].loc[rest.index].to_numpy() == pytest.approx(rows.mean().to_numpy())
@@ -133,16 +134,24 @@ def test_the_table_has_a_row_for_each_feature_best_first():
         assert (frame[f"direction[{label}]"].loc[rest.index] == np.sign(rows.mean() - rest)).all()
     assert (frame["q"] >= frame["p"]).all()
     assert frame["debiased"].to_numpy() == pytest.approx(np.maximum(frame["score"].to_numpy() - 4 / 150, 0))
-    assert model.ranking_table(n=2).n_rows == 2
+    assert len(model.ranking_table(n=2)) == 2
     by_rows = model.ranking_table(IRIS.data, SPECIES)
     assert (by_rows["p"] < 1e-3).all()
     assert by_rows["stability"].tolist() == table["stability"].tolist()
 
 
+def test_without_pandas_the_line_that_helps_comes_before_the_work(monkeypatch):
+    model = MaxDiscClassifier(evidence="raw", n_features="all").fit(IRIS.data.to_numpy(), SPECIES)
+    monkeypatch.setattr(MaxDiscClassifier, "_permuted", None)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"^a table of results needs pandas: pip install pandas$"):
+        model.ranking_table(IRIS.data.to_numpy(), SPECIES)
+
+
 def test_luck_is_taken_off_js_gm_whatever_the_ranking_is_by():
     fit = {"n_features": 2, "smoothing": 0.1, "evidence": "raw"}
     by_js, by_jeffreys = (
-        MaxDiscClassifier(divergence=d, **fit).fit(IRIS.data, SPECIES).ranking_table().to_pandas()
+        MaxDiscClassifier(divergence=d, **fit).fit(IRIS.data, SPECIES).ranking_table()
         for d in ("js_gm", "jeffreys")
     )
     both = by_js.merge(by_jeffreys, on="feature")

@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from maxdisc.cli.card import card
 from maxdisc.cli.comparison.baselines import baselines
 from maxdisc.cli.comparison.compare import compare
 from maxdisc.cli.console import say_failure
@@ -102,6 +103,7 @@ for _command in (
     export,
     serve,
     info,
+    card,
     baselines,
     compare,
     doctor,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -44,7 +44,10 @@ def export(
     from maxdisc.adapters.onnx import to_onnx
     from maxdisc.model_file.persistence import load
 
-    made = to_onnx(load(model), dtype="float32" if float32 else "float64")
+    estimator = load(model)
+    made = to_onnx(estimator, dtype="float32" if float32 else "float64")
+    for key, value in _metadata(model, estimator).items():
+        made.metadata_props.add(key=f"maxdisc.{key}", value=value)
     content = made.SerializeToString()
     with opened_output(output) as file:
         file.write(content)
@@ -55,3 +58,17 @@ def export(
             ("outputs", ", ".join(value.name for value in made.graph.output)),
         ]
     )
+
+
+def _metadata(path: Path, estimator: Any) -> dict[str, str]:
+    """Return the facts of the model's card; of a discriminative model, which has no card, none."""
+    from maxdisc.cli.card import facts_of
+    from maxdisc.inspection.model_view import ModelView
+    from maxdisc.model_file.about import remembered
+    from maxdisc.model_file.persistence import describe
+    from maxdisc.report.card import card_facts
+
+    described = describe(path)
+    if described["steps"][-1]["kind"] == "discriminative":
+        return {}
+    return card_facts(ModelView.of(estimator), remembered(described["about"]), facts_of(path))

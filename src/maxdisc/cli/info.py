@@ -46,6 +46,7 @@ def _show_info(facts: dict[str, Any]) -> None:
     if "rows" in about:
         sources = shortened(", ".join(about.get("sources", [])), 160)
         lines.insert(2, ("fitted on", counted(about["rows"], "row") + (f" of {sources}" if sources else "")))
+    lines += [("note", shortened(about["note"], 160))] if "note" in about else []
     lines += [(f"{role} column", about[role]) for role in ("text", "label") if about.get(role)]
     if "readings" in about:
         from maxdisc.files import Reading, summary

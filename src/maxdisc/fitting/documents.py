@@ -17,6 +17,7 @@ from sklearn.utils.validation import _check_feature_names_in
 
 from maxdisc.calibration.by_length import to_unit, uniform_seed
 from maxdisc.numerics.matrices import Floats, Integers, Matrix, canonical
+from maxdisc.numerics.phases import begin_phase
 from maxdisc.rows.row_sources import scrambled
 from maxdisc.words.scaling import scaled_counts
 from maxdisc.words.scripts import CHARACTERS, is_unspaced
@@ -88,6 +89,7 @@ def count_training(
     estimator: Any, documents: Sequence[Any], y: Any, with_pairs: bool
 ) -> tuple[Matrix, TrainingDocuments]:
     """Fit the estimator's vectorizer; return the rows, and the documents ``with_pairs`` of words, if open."""
+    begin_phase("counting words")
     if estimator.vectorizer is not None:
         estimator.vectorizer_ = _unfitted(estimator.vectorizer, documents)
         X = estimator.vectorizer_.fit_transform(documents, y)
@@ -154,6 +156,12 @@ def find_documents(X: Any, expected: bool = False) -> list[Any] | None:
         return None
     row = are_text.index(False)
     raise ValueError(f"row {row} of X is {values[row]!r:.60}, not text: replace it by '', or drop the row.")
+
+
+def texts(X: Any) -> list[str] | None:
+    """Return documents as text; None where X holds rows."""
+    documents = find_documents(X)
+    return None if documents is None else [_as_text(document) for document in documents]
 
 
 def _one_dimensional(X: Any) -> list[Any] | None:

@@ -83,7 +83,6 @@ class FittedModel:
     names: npt.NDArray[np.generic] | None = None  # (D,)
     n_iter: int = 0
     unlabelled_weight: float = 0.0
-    verbose: int = 0
     selected: Selected | None = None
     #: What is usual of held-out rows by a joint density; other models have it with their evidence.
     usual: Novelty | None = None
@@ -116,7 +115,6 @@ class FittedModel:
             evidence=evidence,
             schema=schema,
             names=names,
-            verbose=settings.verbose,
         )
 
     def soft_as(self, before: FittedModel) -> FittedModel:
@@ -164,11 +162,6 @@ class FittedModel:
             if len(columns):
                 first = column_name(int(columns[0]), self.names)
                 notice(f"{what} for {len(columns)} features, first {first}: {then}", ConvergenceWarning)
-        if self.verbose:
-            print(
-                f"maxdisc: {family.name} densities, {len(self.classes)} classes, "
-                f"{choice.size} of {self.n_features} features kept, {choice.smoothing}"
-            )
         return ranking, decision
 
     @property
@@ -330,6 +323,16 @@ class FittedModel:
             known = replace(generative.weighed(strength, np.zeros(1)), log_prior=usual.level)
             return known, self.unknown.weighed(strength, usual.unknown)
 
+    def summary(self) -> str:
+        """Return what was chosen, and how well it did on held-out rows, in a line."""
+        kind = "joint gaussian" if self.joint is not None else self.family.name
+        selected = f"{self.choice.size:,} of {self.n_features:,} features selected, {kind} densities"
+        evidence = self.evidence
+        if evidence is None:
+            return selected
+        held_out = f"accuracy {evidence.accuracy:.4f}, log-loss {evidence.log_loss:.4f}"
+        return f"{selected}; on held-out rows {held_out}"
+
     def why_not_novelty(self) -> str:
         """What keeps rows from being compared with held-out ones, and what to do about it."""
         return (
@@ -353,6 +356,13 @@ class FittedModel:
         shown, more = ", ".join(repr(c) for c in self.classes[:5].tolist()), len(self.classes) - 5
         listed = f"it has {shown}" + (f" and {more} more" if more > 0 else "")
         raise ValueError(f"{label!r} is not a class of this model: {listed}.")
+
+
+class HoldsFittedModel:
+    """Base of the estimator whose fitted state is a :class:`FittedModel`: rooms before it know it by this."""
+
+    _learnt: FittedModel
+    n_features_in_: int
 
 
 def require_summable(

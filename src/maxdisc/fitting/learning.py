@@ -27,6 +27,7 @@ from maxdisc.fitting.joint_learning import learn_jointly
 from maxdisc.fitting.refinement import FEW_FEATURES, Refinement
 from maxdisc.fitting.settings import Settings
 from maxdisc.numerics.matrices import is_sparse
+from maxdisc.numerics.phases import begin_phase
 from maxdisc.numerics.user_warnings import notice
 from maxdisc.rows.row_sources import ArrayRows, FixedFolds, Folds, Rows
 from maxdisc.rows.schema import Schema
@@ -72,6 +73,7 @@ def learn(settings: Settings, data: Data) -> FittedModel:
             f"y has only one class, {classes.tolist()[0]!r}: a classifier needs two classes or more."
         )
     if settings.joint is not None:
+        begin_phase("fitting joint densities")
         learnt = learn_jointly(settings, rows, data.plans, classes, data.names)
         warn_of_lost_classes(learnt, rows)
         return learnt
@@ -83,11 +85,13 @@ def learn(settings: Settings, data: Data) -> FittedModel:
     evidence: Evidence | None = None
     is_refined = False
     if data.plans:
+        begin_phase("counting on folds")
         models = fold_models(settings, rows, family, data.plans, classes)
         # Before anything is tried on folds, so that what is wrong is said by its name.
         parts = models.parts[0] if isinstance(models, FoldModels) else [models.total()]
         require_summable(parts, family, data.names)
         require_weight(parts)
+        begin_phase("selecting features and calibrating on held-out rows")
         choice, evidence, is_refined = settle(settings, rows, models)
         moments = models.total()
     else:
@@ -101,6 +105,7 @@ def learn(settings: Settings, data: Data) -> FittedModel:
         models = None  # which may take much memory
     learnt = modelled(settings, learnt, rows)
     if models is not None:
+        begin_phase("correcting single features on held-out rows")
         learnt = _refined(settings, learnt, models, data)
     warn_of_lost_classes(learnt, rows)
     return learnt
@@ -278,6 +283,7 @@ def _refined(settings: Settings, learnt: FittedModel, models: Models, data: Data
     words = Refinement(settings, learnt, models, rows, None if documents is None else documents.shorten)
     if documents is None or documents.wide is None or not words.can_choose:
         return words.refined()
+    begin_phase("comparing words with words and pairs")
     wide = replace(rows, X=documents.wide)
     plan = FixedFolds(models.plans[0].of(rows.X, rows.start), models.plans[0].count)
     family = cast(Family, models.family)

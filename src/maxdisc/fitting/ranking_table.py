@@ -10,15 +10,15 @@ from maxdisc.divergences.class_divergences import js_gm
 from maxdisc.families.blocks import AnyMoments, Columns, MixedMoments
 from maxdisc.fitting.fitted_model import FittedModel
 from maxdisc.numerics.matrices import Floats
-from maxdisc.numerics.result_frame import Frame
 from maxdisc.numerics.user_warnings import notice
 from maxdisc.rows.row_sources import ArrayRows
 from maxdisc.significance.table import (
+    NamedColumns,
     Significance,
     class_columns,
     debiased,
     lucky_rows,
-    ranking_frame,
+    ranking_columns,
     row_p_values,
 )
 
@@ -47,14 +47,14 @@ def ranking_table(
     found: Significance,
     names: npt.NDArray[np.object_],
     n: int | None,
-) -> Frame:
-    """Return the features best first; see :meth:`maxdisc.MaxDiscClassifier.ranking_table`."""
+) -> NamedColumns:
+    """Return the columns of the features best first; see :meth:`maxdisc.MaxDiscClassifier.ranking_table`."""
     ranking, kept = learnt.model[0], np.zeros(learnt.n_features, dtype=np.bool_)
     kept[learnt.decision.columns] = True
     columns = ranking.order[:n]
     beside = class_columns(learnt.family, moments, learnt.classes, columns)
     without_luck = _without_luck(learnt, moments)
-    return ranking_frame(names, columns, kept, ranking.scores, without_luck, found, beside)
+    return ranking_columns(names, columns, kept, ranking.scores, without_luck, found, beside)
 
 
 def _without_luck(learnt: FittedModel, moments: AnyMoments) -> Floats:

@@ -50,9 +50,8 @@ def _best(
         models = data.models(like, weight)
         choice, evidence = settled(settings, models)
         held = _held(choice, evidence)
-        if settings.verbose:
-            ahead = f"{held.ahead_of(before):+.1f} standard errors less than without"
-            print(f"maxdisc: unlabelled rows of weight {weight:.3g}: held-out loss {held.loss:.4f}, {ahead}")
+        ahead = f"{held.ahead_of(before):+.1f} standard errors less than without"
+        settings.say(f"unlabelled rows of weight {weight:.3g}: held-out loss {held.loss:.4f}, {ahead}")
         if best is not None and held.loss > best[0].loss:
             break
         best = held, models, choice, evidence, weight

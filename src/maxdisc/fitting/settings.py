@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -17,6 +18,7 @@ from maxdisc.families import FAMILIES, Family, find_family
 from maxdisc.families.blocks import AnyFamily
 from maxdisc.moments.smoothing import Smoothing
 from maxdisc.numerics.matrices import Floats, Integers, Matrix, is_sparse
+from maxdisc.numerics.phases import phases_told_to
 from maxdisc.rows.column_families import (
     require_families,
     require_one_family,
@@ -101,6 +103,15 @@ class Settings:
             missing=given["missing"],
             verbose=given["verbose"],
         )
+
+    def say(self, line: str) -> None:
+        """Print a line if ``verbose``; at once, so that a notebook shows it while the fit goes on."""
+        if self.verbose:
+            print(f"maxdisc: {line}", flush=True)
+
+    def told(self) -> AbstractContextManager[None]:
+        """Print each phase that begins in a block, if ``verbose``."""
+        return phases_told_to(self.say) if self.verbose else nullcontext()
 
     @property
     def must_choose(self) -> bool:

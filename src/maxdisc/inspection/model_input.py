@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from maxdisc.classifier import MaxDiscClassifier
 from maxdisc.files import Batch, Reading
 from maxdisc.inspection.matching import MatchedColumns
 from maxdisc.inspection.model_view import ModelView
@@ -46,7 +45,7 @@ class ModelInput:
         return bool(self.about.get("header", True))
 
     @property
-    def classifier(self) -> MaxDiscClassifier:
+    def classifier(self) -> Any:
         """The classifier alone."""
         return self.fitted.classifier
 

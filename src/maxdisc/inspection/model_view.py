@@ -12,10 +12,11 @@ import numpy.typing as npt
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from maxdisc.classifier import MaxDiscClassifier
+from maxdisc.calibration.evidence import Evidence
 from maxdisc.densities.class_densities import ClassDensities
 from maxdisc.families.blocks import AnyFamily, Block, Columns
 from maxdisc.fitting.documents import as_pipeline
+from maxdisc.fitting.fitted_model import HoldsFittedModel
 from maxdisc.numerics.matrices import (
     Booleans,
     Floats,
@@ -28,6 +29,14 @@ from maxdisc.numerics.matrices import (
 from maxdisc.rows.frames import BOOLEAN, WORD
 from maxdisc.rows.schema import Schema
 from maxdisc.significance.table import location_of
+
+
+@dataclass(frozen=True)
+class Performance:
+    """How good answers are: the share that is right, and the mean log-loss in nats."""
+
+    accuracy: float
+    log_loss: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +53,7 @@ class Part:
 class ModelView:
     """Read-only view of a classifier, alone or at the end of a pipeline."""
 
-    classifier: MaxDiscClassifier
+    classifier: Any  # a fitted MaxDiscClassifier
     before: Pipeline | None
     names: npt.NDArray[np.object_]  # (D,)
 
@@ -56,7 +65,7 @@ class ModelView:
         before, classifier = None, as_pipeline(model)
         if isinstance(classifier, Pipeline):
             before, classifier = (classifier[:-1] if len(classifier) > 1 else None), classifier[-1]
-        if not isinstance(classifier, MaxDiscClassifier):
+        if not isinstance(classifier, HoldsFittedModel):
             raise ValueError(
                 f"a MaxDiscClassifier, or a pipeline that ends in one, is needed, got {type(model).__name__}"
                 + (f" that ends in {type(classifier).__name__}." if classifier is not model else ".")
@@ -89,6 +98,41 @@ class ModelView:
         for family, columns in self.classifier.families_:
             counted[family.name] = counted.get(family.name, 0) + len(self.names[columns])
         return dict(sorted(counted.items(), key=lambda item: -item[1]))
+
+    @property
+    def evidence_kind(self) -> str:
+        """How much the evidence of features counts: refined, calibrated, averaged (joint models), or raw."""
+        evidence = self.classifier.evidence_
+        if isinstance(evidence, Evidence):
+            return "calibrated" if evidence.columns is None else "refined"
+        return "raw" if evidence is None else "averaged"
+
+    @property
+    def held_out(self) -> Performance | None:
+        """How well the model did on the rows that folds held out; None where there were no folds."""
+        evidence, path = self.classifier.evidence_, self.classifier.path_
+        if evidence is not None:
+            return Performance(evidence.accuracy, evidence.log_loss)
+        if path is None:
+            return None
+        at = min(int(path.sizes.searchsorted(self.classifier.n_selected_)), len(path.sizes) - 1)
+        return Performance(float(path.mean_accuracy[at]), float(path.mean_log_loss[at]))
+
+    @property
+    def majority(self) -> tuple[str, Performance] | None:
+        """The largest class, and how well it and the shares of the classes would do on the training rows.
+
+        None where a prior was given, and the file no longer says how many rows each class had.
+        """
+        learnt = self.classifier._learnt
+        shares = learnt.class_prior
+        if learnt.prior is not None:
+            if learnt.moments is None or not learnt.moments.weight.sum():
+                return None
+            shares = learnt.moments.weight / learnt.moments.weight.sum()
+        most = int(shares.argmax())
+        loss = float(-(shares * np.log(np.where(shares > 0, shares, 1.0))).sum())
+        return self.classes[most], Performance(float(shares[most]), loss)
 
     @property
     def schema(self) -> Schema | None:
@@ -214,7 +258,7 @@ def location(densities: ClassDensities) -> Floats:
     return densities.mean[location_of(densities.family)]
 
 
-def _names(classifier: MaxDiscClassifier, before: Pipeline | None) -> npt.ArrayLike:
+def _names(classifier: Any, before: Pipeline | None) -> npt.ArrayLike:
     if before is not None and not hasattr(classifier, "feature_names_in_"):
         try:
             return before.get_feature_names_out()

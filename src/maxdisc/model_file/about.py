@@ -55,6 +55,7 @@ _USUAL: dict[str, Callable[[Any], bool]] = {
     "text": _is_name,
     "label": _is_name,
     "layer": _is_name,
+    "note": _is_name,
     "header": _is_truth,
     "readings": _are_readings,
 }

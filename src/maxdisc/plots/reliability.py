@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils import check_consistent_length
 
 from maxdisc.inspection.measures import reliability_bins
 from maxdisc.plots.canvas import FAINT, PALETTE, drawing_axes
@@ -46,10 +47,34 @@ class ReliabilityDisplay:
         return float(np.average(np.abs(self.accuracy - self.confidence), weights=self.rows))
 
     @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: npt.ArrayLike, *, ax: Any = None, **kwargs: Any
+    ) -> Self:
+        """Build from a fitted classifier and labelled rows.
+
+        Parameters
+        ----------
+        estimator : classifier or Pipeline
+            Fitted, with ``predict_proba``; any of scikit-learn's.
+        X : array-like, frame or sparse matrix of shape (N, D), or N documents
+            Rows that the classifier was not fitted on.
+        y : array-like of shape (N,)
+            Their labels.
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure.
+        **kwargs
+            For the points.
+        """
+        probabilities = np.asarray(estimator.predict_proba(X))
+        predicted = np.asarray(estimator.classes_)[probabilities.argmax(axis=1)]
+        return cls.from_predictions(y, predicted, probabilities.max(axis=1), ax=ax, **kwargs)
+
+    @classmethod
     def from_predictions(
         cls, y_true: npt.ArrayLike, y_pred: npt.ArrayLike, confidence: npt.ArrayLike, **kwargs: Any
     ) -> Self:
         """Build from labels, predictions and their probabilities; see :meth:`plot` for ``kwargs``."""
+        check_consistent_length(y_true, y_pred, confidence)
         bins = reliability_bins(np.asarray(y_true) == np.asarray(y_pred), np.asarray(confidence))
         return cls(*bins).plot(**kwargs)
 

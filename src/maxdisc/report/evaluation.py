@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
+from sklearn.metrics import auc, average_precision_score, precision_recall_curve, roc_curve
 from sklearn.utils import _safe_indexing
 
 from maxdisc.inspection.curves import density_curves
@@ -29,6 +31,8 @@ from maxdisc.report.record import (
     Report,
     Scores,
     Sign,
+    Threshold,
+    TwoClasses,
     Weighed,
     number,
 )
@@ -46,6 +50,11 @@ PAIRS = 15
 MATRIX_LABELS = 20
 MOST_FOLDS = 20
 EXCERPT = 400
+CURVE_POINTS = 400
+#: Thresholds are shown for the highest ones with at least this recall.
+RECALLS = (0.5, 0.8, 0.9, 0.95, 0.99)
+#: Log-odds of what the model holds to be certain.
+FARTHEST = 1e300
 
 
 def evaluate(
@@ -71,7 +80,8 @@ def evaluate(
     Report
         ``html()``, ``markdown()`` and ``json()`` render it. Its data are attributes: ``title``, ``created``,
         ``summary``, ``notes``, ``data`` (the rows and the model), ``scores``, ``classes``, ``path``,
-        ``features``, ``confusion``, ``reliability``, ``mistakes``, ``settings``, ``versions`` and ``about``.
+        ``features``, ``confusion``, ``reliability``, ``two_classes``, ``mistakes``, ``settings``,
+        ``versions`` and ``about``.
 
     Examples
     --------
@@ -104,6 +114,7 @@ def evaluate(
         summary=summary_of(fitted, **parts),
         notes=notes_of(parts["data"], parts["scores"]),
         **parts,
+        two_classes=_two_classes(judged, len(fitted.classes)),
         mistakes=_mistakes(fitted, judged),
         settings=settings_of(fitted),
         versions=versions(),
@@ -291,6 +302,42 @@ def _confusion(fitted: ModelView, judged: _Judged) -> Confusion:
 def _reliability(judged: _Judged) -> Reliability:
     confidence, accuracy, rows = reliability_bins(judged.right, judged.confidence)
     return Reliability(confidence.tolist(), accuracy.tolist(), rows.tolist())
+
+
+def _two_classes(judged: _Judged, n_classes: int) -> TwoClasses | None:
+    """Return the curves of a model of two classes; the second is the positive one, as in scikit-learn."""
+    known = judged.truth < n_classes
+    truth = judged.truth[known]
+    if n_classes != 2 or len(np.unique(truth)) < 2:
+        return None
+    # Log-odds still differ where probabilities are rounded to 1.
+    with np.errstate(invalid="ignore"):
+        odds = judged.log_proba[known, 1] - judged.log_proba[known, 0]
+    odds = np.nan_to_num(odds, posinf=FARTHEST, neginf=-FARTHEST)
+    fall_out, recall, thresholds = roc_curve(truth, odds, drop_intermediate=False)
+    precision, again, _ = precision_recall_curve(truth, odds, drop_intermediate=True)
+    rows = np.array([(1 - truth).sum(), truth.sum()])
+    found = []
+    for wanted in RECALLS:
+        at = int(np.argmax(recall >= wanted - 1e-12))
+        wrong, right = fall_out[at] * rows[0], recall[at] * rows[1]
+        figures = (expit(thresholds[at]), recall[at], right / (right + wrong), fall_out[at])
+        found.append(Threshold(*map(float, figures)))
+    return TwoClasses(
+        positive=judged.labels[1],
+        share=float(rows[1] / rows.sum()),
+        area=float(auc(fall_out, recall)),
+        average_precision=float(average_precision_score(truth, odds)),
+        roc=_drawn(fall_out, recall),
+        precision_recall=_drawn(again, precision),
+        thresholds=found,
+    )
+
+
+def _drawn(x: Floats, y: Floats) -> tuple[list[float], list[float]]:
+    """Return at most as many points of a curve as can be told apart, its ends among them."""
+    at = np.unique(np.linspace(0, len(x) - 1, min(len(x), CURVE_POINTS)).round().astype(np.intp))
+    return _brief(x[at]), _brief(y[at])
 
 
 def _mistakes(fitted: ModelView, judged: _Judged) -> list[Mistake]:

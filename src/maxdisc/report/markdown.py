@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from maxdisc.inspection.printed_numbers import DASH, MINUS, percent, signed
 from maxdisc.inspection.safe_text import shortened, visible
 from maxdisc.report.record import Mistake, Report
-from maxdisc.report.summary import percent
 from maxdisc.report.tables import (
-    DASH,
-    MINUS,
+    THRESHOLD_HEAD,
     WITHOUT_Q,
     class_rows,
+    curves_sentence,
     evidence_rows,
     number_cards,
     setting_rows,
-    signed,
+    threshold_rows,
     trust_cells,
 )
 
@@ -33,7 +33,7 @@ def document(report: Report) -> str:
         f"# {plain(report.title)}",
         "\n".join(f"- {plain(sentence)}" for sentence in report.summary),
         *(f"> {plain(note)}" for note in report.notes),
-        _table(("", "", ""), number_cards(report)),
+        table(("", "", ""), number_cards(report)),
         "## How many features",
         _path(report),
         "## What tells the classes apart",
@@ -44,10 +44,11 @@ def document(report: Report) -> str:
         _confusion(report),
         "## Can its probabilities be believed?",
         _reliability(report),
+        *_curves(report),
         "## Its most confident mistakes",
         *([_mistake(mistake) for mistake in report.mistakes] or ["There are none."]),
         "## Data and settings",
-        _table(("", ""), setting_rows(report)),
+        table(("", ""), setting_rows(report)),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -63,7 +64,7 @@ def _inline(words: object) -> str:
     return _SPECIAL.sub(r"\\\1", visible(words))
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return a table whose cells are plain text."""
     lines = [head, ["---"] * len(head), *([_inline(cell) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -75,7 +76,7 @@ def _path(report: Report) -> str:
         return "The number of features was given, not chosen on folds."
     step = max(1, len(path.sizes) // 12)
     shown = sorted({*range(0, len(path.sizes), step), len(path.sizes) - 1, _nearest(path.sizes, path.chosen)})
-    return _table(
+    return table(
         ("features", "held-out accuracy", "standard error", ""),
         [
             (
@@ -96,7 +97,7 @@ def _nearest(sizes: list[int], chosen: int) -> int:
 def _features(report: Report) -> str:
     mixed = len(report.data.families) > 1
     said = f"\n\n{WITHOUT_Q}" if any(feature.q is None for feature in report.features) else ""
-    table = _table(
+    rows = table(
         ("feature", *(["family"] if mixed else []), "divergence", "sets apart", "q", "stability"),
         [
             (
@@ -111,7 +112,7 @@ def _features(report: Report) -> str:
             for feature in report.features
         ],
     )
-    return table + said
+    return rows + said
 
 
 def _classes(report: Report) -> str:
@@ -120,7 +121,7 @@ def _classes(report: Report) -> str:
         signs = [f"{MINUS if s.direction < 0 else ''}{shortened(s.feature, _LABEL)}" for s in result.signs]
         label = shortened(result.label, _LABEL) + ("" if result.known else " (unknown)")
         rows.append((label, *cells, ", ".join(signs) or DASH))
-    return _table(("class", "rows", "precision", "recall", "F1", "what sets it apart"), rows)
+    return table(("class", "rows", "precision", "recall", "F1", "what sets it apart"), rows)
 
 
 def _confusion(report: Report) -> str:
@@ -131,7 +132,7 @@ def _confusion(report: Report) -> str:
         (shortened(truth, _LABEL), shortened(predicted, _LABEL), f"{rows:,}")
         for truth, predicted, rows in confusion.pairs
     ]
-    return _table(("true", "taken for", "rows"), pairs)
+    return table(("true", "taken for", "rows"), pairs)
 
 
 def _reliability(report: Report) -> str:
@@ -140,7 +141,15 @@ def _reliability(report: Report) -> str:
         (f"{confidence:.3f}", f"{accuracy:.3f}", f"{rows:,}")
         for confidence, accuracy, rows in zip(bins.confidence, bins.accuracy, bins.rows, strict=True)
     ]
-    return _table(("mean probability", "right", "rows"), rows)
+    return table(("mean probability", "right", "rows"), rows)
+
+
+def _curves(report: Report) -> list[str]:
+    curves = report.two_classes
+    if curves is None:
+        return []
+    rows = table(THRESHOLD_HEAD, threshold_rows(curves))
+    return ["## ROC and precision-recall curves", plain(curves_sentence(curves)), rows]
 
 
 def _mistake(mistake: Mistake) -> str:
@@ -157,5 +166,5 @@ def _mistake(mistake: Mistake) -> str:
             for name, odds in evidence_rows(mistake.evidence, mistake.excerpt is not None)
         ]
         head = (f"against {plain(mistake.evidence.against, _LABEL)}", "log-odds")
-        lines.append(_table(head, [*rows, ("total", signed(mistake.evidence.total))]))
+        lines.append(table(head, [*rows, ("total", signed(mistake.evidence.total))]))
     return "\n\n".join(lines)

@@ -9,21 +9,22 @@ from string import Template
 
 import numpy as np
 
+from maxdisc.inspection.markup import Markup, element, joined, user_text
+from maxdisc.inspection.printed_numbers import DASH, MINUS, percent, signed
 from maxdisc.inspection.safe_text import counted, shortened
 from maxdisc.plots import DensityDisplay, PathDisplay, ReliabilityDisplay
 from maxdisc.plots.inline_svg import inline_svg
-from maxdisc.report.markup import Markup, element, joined, user_text
+from maxdisc.plots.two_classes import draw_precision_recall, draw_roc
 from maxdisc.report.record import ClassResult, Curves, Feature, Mistake, Report, Weighed
-from maxdisc.report.summary import percent
 from maxdisc.report.tables import (
-    DASH,
-    MINUS,
+    THRESHOLD_HEAD,
     WITHOUT_Q,
     class_rows,
+    curves_sentence,
     evidence_rows,
     number_cards,
     setting_rows,
-    signed,
+    threshold_rows,
     trust_cells,
 )
 
@@ -44,6 +45,7 @@ def page(report: Report) -> str:
         _classes(report),
         _confusion(report),
         _reliability(report),
+        _curves(report),
         _mistakes(report),
         _settings(report),
     )
@@ -252,6 +254,30 @@ def _reliability(report: Report) -> Markup:
     )
 
 
+def _curves(report: Report) -> Markup | None:
+    curves = report.two_classes
+    if curves is None:
+        return None
+    roc = inline_svg(lambda ax: draw_roc(ax, *curves.roc), f"ROC curve, area {curves.area:.4f}.", "roc", 240)
+    precision = inline_svg(
+        lambda ax: draw_precision_recall(ax, *curves.precision_recall, curves.share),
+        f"Precision against recall, average precision {curves.average_precision:.4f}.",
+        "precision",
+        240,
+    )
+    rows = [
+        element("tr", *(element("td", cell, class_="n") for cell in cells))
+        for cells in threshold_rows(curves)
+    ]
+    return _section(
+        "ROC and precision-recall curves",
+        element("p", curves_sentence(curves)),
+        element("div", _figure(roc), _figure(precision), class_="beside pictures"),
+        element("p", "A row is taken for the class if its probability is at least the threshold:"),
+        _table(THRESHOLD_HEAD, rows, "Thresholds"),
+    )
+
+
 def _mistakes(report: Report) -> Markup:
     if not report.mistakes:
         words = element("p", "There are none: every row was classified correctly.")
@@ -317,7 +343,7 @@ def _figure(svg: str, caption: str | None = None) -> Markup:
 
 def _table(head: Iterable[str], rows: list[Markup], name: str, kind: str | None = None) -> Markup:
     """Return a table that scrolls by itself where the page is narrow; it can be reached by the keyboard."""
-    numeric = {"rows", "precision", "recall", "F1", "divergence", "q", "stability"}
+    numeric = {"rows", "precision", "recall", "F1", "divergence", "q", "stability", *THRESHOLD_HEAD}
     titles = [
         element("th", title, scope="col" if title else None, class_="n" if title in numeric else None)
         for title in head

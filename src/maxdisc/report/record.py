@@ -145,6 +145,32 @@ class Reliability:
 
 
 @dataclass(frozen=True)
+class Threshold:
+    """What rows get that are taken for the positive class if it has at least this probability."""
+
+    probability: float
+    recall: float
+    precision: float
+    false_positive_rate: float
+
+
+@dataclass(frozen=True)
+class TwoClasses:
+    """All thresholds between two classes, drawn, and some of them as numbers."""
+
+    positive: str
+    #: The share of the positive class among the rows whose label the model knows.
+    share: float
+    area: float
+    average_precision: float
+    #: Points of the ROC curve: false-positive rate and recall.
+    roc: tuple[list[float], list[float]]
+    #: Points of the other curve: recall, decreasing, and precision.
+    precision_recall: tuple[list[float], list[float]]
+    thresholds: list[Threshold]
+
+
+@dataclass(frozen=True)
 class Weighed:
     """Log-odds of the predicted class against another; see :class:`maxdisc.inspection.odds.LogOdds`."""
 
@@ -201,6 +227,8 @@ class Report:
         Confusion matrix.
     reliability : Reliability
         Calibration of the probabilities.
+    two_classes : TwoClasses or None
+        ROC and precision-recall curves, if the model has two classes and both have rows.
     mistakes : list of Mistake
         The most confident mistakes.
     settings : dict
@@ -222,6 +250,7 @@ class Report:
     features: list[Feature]
     confusion: Confusion
     reliability: Reliability
+    two_classes: TwoClasses | None
     mistakes: list[Mistake]
     settings: dict[str, str]
     versions: dict[str, str]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from maxdisc.calibration.evidence import Evidence
 from maxdisc.decisions.joint_average import AveragedEvidence
 from maxdisc.inspection.model_view import ModelView
+from maxdisc.inspection.printed_numbers import percent
 from maxdisc.inspection.safe_text import counted, listed, shortened
 from maxdisc.report.record import ClassResult, Confusion, Data, Feature, Path, Reliability, Scores
 
@@ -62,17 +63,6 @@ def notes_of(data: Data, scores: Scores) -> list[str]:
             f"{counted(data.rows, 'row')} can say little about accuracy: the interval is the thing to read."
         )
     return notes
-
-
-def percent(share: float) -> str:
-    """Format a share in per cent, with an extra digit near 0 and 100, which rounding never reaches."""
-    if share in (0.0, 1.0):
-        return f"{share:.0%}".replace("%", " %")
-    for digits in (1, 2, 3, 4):
-        words = f"{100 * share:.{digits}f}"
-        if 0 < float(words) < 100 and (digits > 1 or 0.005 <= share <= 0.995):
-            return f"{words} %"
-    return "over 99.99 %" if share > 0.5 else "under 0.01 %"
 
 
 def quoted(name: str) -> str:

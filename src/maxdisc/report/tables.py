@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from maxdisc.inspection.printed_numbers import DASH, percent
 from maxdisc.inspection.safe_text import counted, shortened
-from maxdisc.report.record import ClassResult, Feature, Report, Weighed
+from maxdisc.report.record import ClassResult, Feature, Report, TwoClasses, Weighed
 from maxdisc.report.settings import of_families, told
-from maxdisc.report.summary import percent
+from maxdisc.report.summary import quoted
 
-#: Less of a feature than elsewhere; nothing to count.
-MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 #: What is said of features of which nothing is known about luck.
 WITHOUT_Q = (
     "Where q is a dash, the model's moments do not tell it, or its file has none (--keep-moments): "
@@ -47,6 +46,25 @@ def class_rows(report: Report) -> Iterator[tuple[ClassResult, list[str]]]:
         yield result, [f"{result.rows:,}", *map(_or_dash, scores)]
 
 
+THRESHOLD_HEAD = ("threshold", "recall", "precision", "false-positive rate")
+
+
+def threshold_rows(curves: TwoClasses) -> list[list[str]]:
+    """Return some thresholds with what they give; the head is :data:`THRESHOLD_HEAD`."""
+    return [
+        [f"{each.probability:.4g}", *map(percent, (each.recall, each.precision, each.false_positive_rate))]
+        for each in curves.thresholds
+    ]
+
+
+def curves_sentence(curves: TwoClasses) -> str:
+    """Return both areas in a sentence, with what chance would give."""
+    return (
+        f"For {quoted(curves.positive)}, the area under the ROC curve is {curves.area:.4f} (0.5 by chance), "
+        f"and the average precision {curves.average_precision:.4f} ({curves.share:.4f} by chance)."
+    )
+
+
 def evidence_rows(evidence: Weighed, of_text: bool) -> list[tuple[str, float]]:
     """Names and log-odds that sum to the total: features, all others, the prior."""
     rows = [
@@ -65,12 +83,6 @@ def setting_rows(report: Report) -> Iterator[tuple[str, str]]:
     yield from report.settings.items()
     yield from report.versions.items()
     yield "created", report.created
-
-
-def signed(odds: float) -> str:
-    """Log-odds with their sign; what rounds to nothing has none."""
-    words = f"{odds:+.2f}"
-    return words[1:] if words in ("+0.00", "-0.00") else words
 
 
 def _told_feature(name: str, value: float | str | None, of_text: bool) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +13,12 @@ from maxdisc.families import Family
 from maxdisc.families.blocks import AnyFamily, AnyMoments, Columns, MixedMoments
 from maxdisc.moments.class_moments import ClassMoments, ratio
 from maxdisc.numerics.matrices import Booleans, Floats, Integers
-from maxdisc.numerics.result_frame import Frame
 from maxdisc.rows.row_sources import ArrayRows
 from maxdisc.significance.p_values import effective_share, p_values
 from maxdisc.significance.permutation import permuted_p_values
+
+#: Named columns of equal length.
+NamedColumns: TypeAlias = dict[str, npt.NDArray[Any]]
 
 
 def debiased(
@@ -118,31 +120,31 @@ def lucky_rows(moments: ClassMoments, prior: Floats) -> tuple[int, float]:
     return n_classes, (n_classes - 1) / luck if luck > 0 else float(rows.sum())
 
 
-def ranking_frame(
+def ranking_columns(
     names: npt.NDArray[np.generic],
     columns: Integers,
     kept: Booleans,
     scores: Floats,
     without_luck: Floats,
     found: Significance,
-    of_classes: Frame,
-) -> Frame:
-    """Build the frame of :meth:`maxdisc.MaxDiscClassifier.ranking_table`, a row per column."""
-    all_features = Frame(
-        feature=np.asarray(names, dtype=object),
-        kept=kept,
-        score=scores,
-        debiased=without_luck,
-        p=found.p,
-        q=found.q,
-        stability=found.stability,
-    )
-    return Frame(all_features.where(columns) | of_classes)
+    of_classes: Mapping[str, npt.NDArray[Any]],
+) -> NamedColumns:
+    """Return the columns of :meth:`maxdisc.MaxDiscClassifier.ranking_table`, a row per column."""
+    all_features: NamedColumns = {
+        "feature": np.asarray(names, dtype=object),
+        "kept": kept,
+        "score": scores,
+        "debiased": without_luck,
+        "p": found.p,
+        "q": found.q,
+        "stability": found.stability,
+    }
+    return {**{name: values[columns] for name, values in all_features.items()}, **of_classes}
 
 
 def class_columns(
     family: AnyFamily, moments: AnyMoments, classes: npt.NDArray[np.generic], columns: Integers
-) -> Frame:
+) -> NamedColumns:
     """Return ``direction[label]``, ``mean[label]`` and ``deviation[label]`` of some features."""
     if isinstance(moments, ClassMoments):
         assert not isinstance(family, Columns)
@@ -159,13 +161,13 @@ def class_columns(
                 planes[:, :, block.columns[own]] = _class_planes(block.family, part.select(own))
             left[block.columns] = False
         planes = planes[:, :, columns]
-    frame = Frame()
+    found: NamedColumns = {}
     labels = classes.tolist()
-    frame |= {f"direction[{label}]": planes[0, c].astype(np.int8) for c, label in enumerate(labels)}
-    frame |= {f"mean[{label}]": planes[1, c] for c, label in enumerate(labels)}
+    found |= {f"direction[{label}]": planes[0, c].astype(np.int8) for c, label in enumerate(labels)}
+    found |= {f"mean[{label}]": planes[1, c] for c, label in enumerate(labels)}
     if not np.isnan(planes[2]).all():
-        frame |= {f"deviation[{label}]": planes[2, c] for c, label in enumerate(labels)}
-    return frame
+        found |= {f"deviation[{label}]": planes[2, c] for c, label in enumerate(labels)}
+    return found
 
 
 def _class_planes(family: Family, moments: ClassMoments) -> Floats:

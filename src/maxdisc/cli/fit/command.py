@@ -104,7 +104,7 @@ def fit(
     result = fit_rows(request, parameters, dataset, roles, speech)
     from maxdisc.model_file.persistence import save
 
-    about = _about(roles, result.rows, dataset)
+    about = _about(roles, result.rows, dataset) | ({"note": columns.note} if columns.note else {})
     save(result.model, output, moments=moments, about=about)
     if moments:
         speech.note(moments_note(output))

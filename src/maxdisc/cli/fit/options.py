@@ -13,6 +13,7 @@ from maxdisc.cli.failures import BadInputError
 from maxdisc.cli.options import (
     DATA,
     LEARNING,
+    OUTPUT,
     STREAM,
     TEXT,
     WORKERS,
@@ -38,6 +39,10 @@ TOKEN_PATTERN = r"(?u)\b\w\w+\b"
 # A function: the fields below are evaluated where a lambda would not find the name of the enum.
 def _complete_family(incomplete: str) -> list[str]:
     return [name for name in Family if name.startswith(incomplete)]
+
+
+#: A note is kept in the header of the file.
+LONGEST_NOTE = 10_000
 
 
 @dataclass(frozen=True)
@@ -101,6 +106,19 @@ class DataOptions:
             rich_help_panel=DATA,
         ),
     ] = None
+    note: Annotated[
+        Optional[str],
+        typer.Option(
+            "--note",
+            metavar="TEXT",
+            help="What others should know about data or model: kept in the file, for card and export.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.note is not None and len(self.note) > LONGEST_NOTE:
+            raise BadInputError(f"--note has {len(self.note):,} characters: give at most {LONGEST_NOTE:,}.")
 
     @property
     def format_name(self) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,10 +15,15 @@ from maxdisc.decisions.linear import LinearDecision
 from maxdisc.decisions.mixed import MixedDecision
 from maxdisc.numerics.matrices import Floats, Matrix
 
+#: Where the terms of a document stand: the term, its first character and the one after its last.
+Spans = Callable[[str], list[tuple[str, int, int]]]
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """Score of each row and class as a sum: ``total = prior + length + contributions.sum(axis=2)``.
+
+    Notebooks show it as bars and, for documents, marked words; ``print`` as lines of text.
 
     Attributes
     ----------
@@ -35,6 +41,8 @@ class Explanation:
     length : ndarray of shape (N, C) or float
         What the number of selected features of each row says of the classes; 0 where weights do not depend on
         it.
+    documents : list of str or None
+        The documents, where rows are counts of their words and it is known where these stand.
     """
 
     total: Floats
@@ -43,6 +51,8 @@ class Explanation:
     names: npt.NDArray[np.generic]
     classes: npt.NDArray[np.generic]
     length: Floats | float = 0.0
+    documents: Sequence[str] | None = None
+    spans: Spans | None = None
 
     @classmethod
     def of(
@@ -74,6 +84,21 @@ class Explanation:
         """
         if len(self.classes) < 2:
             return []
-        first, second = np.argsort(-self.total[row], kind="stable")[:2]
+        first, second = self.best_two(row)
         odds = self.contributions[row, first] - self.contributions[row, second]
         return [(str(self.names[k]), float(odds[k])) for k in np.argsort(-np.abs(odds), kind="stable")[:n]]
+
+    def best_two(self, row: int) -> tuple[int, int]:
+        """Return the positions of the predicted class and the runner-up among two or more classes."""
+        first, second = np.argsort(-self.total[row], kind="stable")[:2].tolist()
+        return first, second
+
+    def __repr__(self) -> str:
+        from maxdisc.inspection.explanation_views import explanation_text
+
+        return explanation_text(self)
+
+    def _repr_html_(self) -> str:
+        from maxdisc.inspection.explanation_views import explanation_html
+
+        return explanation_html(self)
