@@ -578,7 +578,7 @@ def test_dense_files_and_files_without_a_telling_name(folder, capsys):
         ("both.h5ad", ["--layer", "lgos"], "has no layer 'lgos': did you mean 'logs'?"),
         ("train.h5ad", ["--features", "gene1"], "--features picks columns of tables"),
         ("broken.h5ad", [], "is not a whole h5ad file"),
-        ("text.h5ad", [], "is not a whole h5ad file"),
+        ("text.h5ad", [], "is not an h5ad file"),
         ("foreign.h5ad", [], "is an HDF5 file, but not an h5ad file"),
         ("twice.h5ad", [], "has more than one gene 'gene1'"),
         ("damaged.h5ad", [], "is not a whole h5ad file"),
@@ -594,7 +594,7 @@ def test_mistakes_are_one_line_and_exit_code_2(folder, capsys, file, given, mess
     if file == "broken.h5ad":
         path.write_bytes(whole[: len(whole) // 2])
     elif file == "text.h5ad":
-        path.write_text("cell_type,gene1\nB,3\n")
+        path.write_bytes(b"\0\1\2\xff\xfe" * 9)
     elif file == "train.csv":
         path.write_text("cell_type,gene1\nB,3\nT,4\n")
     elif file == "foreign.h5ad":

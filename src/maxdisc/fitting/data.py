@@ -124,7 +124,7 @@ def labelled(
         X = cells(estimator, X, reset)
         labels = _check_y(y)
         check_consistent_length(X, labels)
-        return Labelled(X, labels, _checked_weights(X, labels, sample_weight), names_of(estimator))
+        return Labelled(X, labels, _checked_weights(labels, sample_weight), names_of(estimator))
     require_distinct_names(X)
     try:
         X, y = validate_data(estimator, X, y, reset=reset, multi_output=True, **_NUMBERS)
@@ -133,7 +133,7 @@ def labelled(
             require_numbers(X)
         raise
     labels = column_or_1d(y, warn=True)
-    weights = _checked_weights(X, labels, sample_weight)
+    weights = _checked_weights(labels, sample_weight)
     return Labelled(canonical(X), labels, weights, names_of(estimator))
 
 
@@ -142,11 +142,11 @@ def names_of(estimator: BaseEstimator) -> npt.NDArray[np.generic] | None:
     return getattr(estimator, "feature_names_in_", None)
 
 
-def _checked_weights(X: Any, labels: npt.NDArray[np.generic], sample_weight: Any) -> Floats:
-    """The weights of rows; raise ``ValueError`` for labels that are none, and for weights that do not do."""
+def _checked_weights(labels: npt.NDArray[np.generic], sample_weight: Any) -> Floats:
+    """Return the weights of rows; raise ``ValueError`` for invalid labels or weights."""
     if labels.dtype.kind not in "USiub":  # words and whole numbers are labels, and take long to look at
         _require_whole(labels)
-    weights: Floats = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    weights: Floats = _check_sample_weight(sample_weight, labels, dtype=np.float64, ensure_non_negative=True)
     if not weights.any():
         raise ValueError("sample weights must contain at least one non-zero number: all are zero.")
     with np.errstate(over="ignore"):

@@ -37,9 +37,9 @@ from maxdisc.selection.sparse_fold_models import SparseFoldModels, suits
 
 Models: TypeAlias = FoldModels | SparseFoldModels
 
-#: Refined evidence keeps at most this many numbers in single precision, one for each row and class (0.5 GB), ...
+#: Refined evidence keeps one number for each row and class, at most this many in single precision (0.5 GB).
 MOST_DUALS = 2**27
-#: ... and refines by itself up to this many: beyond, it takes ten times as long as calibrated evidence.
+#: Evidence is refined by default up to this many: beyond, it takes ten times as long as calibrated evidence.
 MANY_DUALS = 2**25
 #: At most this many classes of a single row are looked at.
 MOST_SINGLE_ROWS = 100
@@ -260,8 +260,8 @@ def obstacle(settings: Settings, rows: Rows, models: Models) -> str | None:
         )
     if n_duals > MANY_DUALS and settings.evidence == "auto":
         return (
-            f"{len(rows.labels):,} rows of {rows.n_classes:,} classes would take many times as long to refine; "
-            "evidence='refined' does so"
+            f"{len(rows.labels):,} rows of {rows.n_classes:,} classes would take many times as long to "
+            "refine; evidence='refined' does so"
         )
     return None
 
