@@ -17,6 +17,7 @@ from sklearn.utils.validation import _check_feature_names_in
 
 from maxdisc.calibration.by_length import to_unit, uniform_seed
 from maxdisc.numerics.matrices import Floats, Integers, Matrix, canonical
+from maxdisc.numerics.phases import begin_phase
 from maxdisc.rows.row_sources import scrambled
 from maxdisc.words.scaling import scaled_counts
 from maxdisc.words.vectorizer import TermFrequencyVectorizer
@@ -86,6 +87,7 @@ def count_training(
     estimator: Any, documents: Sequence[Any], y: Any, with_pairs: bool
 ) -> tuple[Matrix, TrainingDocuments]:
     """Fit the estimator's vectorizer; return the rows, and the documents ``with_pairs`` of words, if open."""
+    begin_phase("counting words")
     if estimator.vectorizer is not None:
         estimator.vectorizer_ = _unfitted(estimator.vectorizer)
         X = estimator.vectorizer_.fit_transform(documents, y)

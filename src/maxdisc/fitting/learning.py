@@ -27,6 +27,7 @@ from maxdisc.fitting.joint_learning import learn_jointly
 from maxdisc.fitting.refinement import FEW_FEATURES, Refinement
 from maxdisc.fitting.settings import Settings
 from maxdisc.numerics.matrices import is_sparse
+from maxdisc.numerics.phases import begin_phase
 from maxdisc.numerics.user_warnings import notice
 from maxdisc.rows.row_sources import ArrayRows, FixedFolds, Folds, Rows
 from maxdisc.rows.schema import Schema
@@ -70,6 +71,7 @@ def learn(settings: Settings, data: Data) -> FittedModel:
             f"y has only one class, {classes.tolist()[0]!r}: a classifier needs two classes or more."
         )
     if settings.joint is not None:
+        begin_phase("fitting joint densities")
         learnt = learn_jointly(settings, rows, data.plans, classes, data.names)
         warn_of_lost_classes(learnt, rows)
         return learnt
@@ -81,11 +83,13 @@ def learn(settings: Settings, data: Data) -> FittedModel:
     evidence: Evidence | None = None
     is_refined = False
     if data.plans:
+        begin_phase("counting on folds")
         models = fold_models(settings, rows, family, data.plans, classes)
         # Before anything is tried on folds, so that what is wrong is said by its name.
         parts = models.parts[0] if isinstance(models, FoldModels) else [models.total()]
         require_summable(parts, family, data.names)
         require_weight(parts)
+        begin_phase("selecting features and calibrating on held-out rows")
         choice, evidence, is_refined = settle(settings, rows, models)
         moments = models.total()
     else:
@@ -99,6 +103,7 @@ def learn(settings: Settings, data: Data) -> FittedModel:
         models = None  # which may take much memory
     learnt = modelled(settings, learnt, rows)
     if models is not None:
+        begin_phase("correcting single features on held-out rows")
         learnt = _refined(settings, learnt, models, data)
     warn_of_lost_classes(learnt, rows)
     return learnt
