@@ -111,6 +111,12 @@ def test_importing_the_package_loads_nothing():
     assert not {"numpy", "scipy", "sklearn"} & packages_after("import maxdisc; dir(maxdisc)")
 
 
+def test_reading_files_does_not_load_data_sets():
+    code = "import maxdisc.files, sys; print('sklearn.datasets' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout == "False\n"
+
+
 def test_importing_the_classifier_loads_what_scikit_learn_loads():
     ours = packages_after("from maxdisc import MaxDiscClassifier")
     theirs = packages_after("import sklearn.model_selection")

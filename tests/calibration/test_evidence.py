@@ -16,6 +16,7 @@ from maxdisc import MaxDiscClassifier, TermFrequencyVectorizer
 from maxdisc.calibration.evidence import Evidence
 from maxdisc.datasets import load_docstrings
 from maxdisc.families import FAMILIES
+from maxdisc.numerics.phases import phases_told_to
 from maxdisc.rows import BatchRows
 from maxdisc.rows.row_sources import ArrayRows
 from maxdisc.selection import held_out
@@ -469,3 +470,24 @@ def test_it_says_what_it_is():
     said = repr(IndependentClassifier(evidence="refined").fit(X, y).evidence_)
     assert "features corrected" in said
     assert "held-out log-loss" in said
+
+
+@pytest.mark.parametrize("family", ["gaussian", "poisson"])
+def test_the_uncalibrated_loss_is_that_of_raw_evidence_on_the_same_folds(family):
+    X, y = random_data(family, 120)
+    weighed = IndependentClassifier(family, evidence="calibrated", n_features="all", smoothing=1.0, cv=5).fit(
+        X, y
+    )
+    raw = IndependentClassifier(family, evidence="raw", smoothing=1.0, cv=5).fit(X, y)
+    assert raw.path_.sizes[-1] == weighed.n_selected_
+    assert weighed.evidence_.raw_log_loss == pytest.approx(raw.path_.mean_log_loss[-1], rel=1e-6)
+
+
+def test_phases_of_a_fit_are_told():
+    told = []
+    with phases_told_to(told.append):
+        MaxDiscClassifier().fit(["a goal on ice", "a rocket in orbit"] * 10, ["sport", "space"] * 10)
+    assert told[0] == "counting words"
+    assert "counting on folds" in told
+    MaxDiscClassifier().fit(["a goal on ice", "a rocket in orbit"] * 10, ["sport", "space"] * 10)
+    assert told.count("counting words") == 1

@@ -10,9 +10,12 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 from sklearn.datasets import dump_svmlight_file, load_iris
+from sklearn.dummy import DummyClassifier
+from sklearn.metrics import log_loss
 
 from maxdisc import MaxDiscClassifier, load
 from maxdisc.model_file import describe
+from maxdisc.numerics import compiling
 
 
 def test_documents_are_guessed_shown_and_fitted(run, files, tmp_path):
@@ -20,11 +23,46 @@ def test_documents_are_guessed_shown_and_fitted(run, files, tmp_path):
     assert done.code == 0
     assert done.err == "label: topic (3 classes), text: body; change with --label, --text\n"
     assert "150 in 3 classes" in done.out
-    assert "100.0% ± 0.0% on 5 folds" in done.out
+    assert "100.0% ± 0.0% on held-out folds (baseline 33.3%)" in done.out
     about = describe(tmp_path / "m.maxdisc")["about"]
     assert about == {
         "text": "body", "label": "topic", "rows": 150, "sources": ["train.csv"], "formats": ["csv"],
     }  # fmt: skip
+
+
+def test_the_shares_of_the_classes_are_the_baseline(run, tmp_path):
+    labels = ["a"] * 40 + ["b"] * 12 + ["c"] * 4
+    (tmp_path / "t.csv").write_text(
+        "x,y\n" + "".join(f"{i / 7:.2f},{label}\n" for i, label in enumerate(labels))
+    )
+    facts = run("fit", tmp_path / "t.csv", "-o", tmp_path / "m", "--label", "y", "--json").json
+    peer = DummyClassifier(strategy="prior").fit(np.zeros((56, 1)), labels)
+    assert facts["majority_class"] == "a"
+    assert facts["majority_accuracy"] == peer.score(np.zeros((56, 1)), labels)
+    assert facts["baseline_log_loss"] == pytest.approx(
+        log_loss(labels, peer.predict_proba(np.zeros((56, 1))))
+    )
+    assert facts["small_classes"] == {"c": 4}
+    for more in ((), ("--stream", "--folds", 3)):
+        shown = run("fit", tmp_path / "t.csv", "-o", tmp_path / "m", "-f", "--label", "y", *more).out
+        assert "1 class has fewer than 10 rows: c (4)" in shown
+        assert "accuracy 71.4% by the largest class, a; log-loss 0.759 by the shares" in shown
+
+
+def test_families_are_those_of_the_selected_features(run, files, tmp_path):
+    arguments = ("fit", files / "iris.csv", "-o", tmp_path / "m", "--n-features", 2)
+    arguments += ("--structure", "independent", "--label", "species", "--exclude", "id")
+    facts = run(*arguments, "--json").json
+    assert sum(facts["families_selected"].values()) == facts["features_kept"] == 2
+    assert "2 of 4 features selected" in run(*arguments, "--force").out
+
+
+def test_a_fit_says_what_it_compiled(run, files, tmp_path, monkeypatch):
+    monkeypatch.setattr(compiling, "compiled_so_far", lambda: (7, 12.34))
+    done = run("fit", files / "iris.csv", "-o", tmp_path / "m")
+    assert "7 functions in 12.3 s; later runs find them" in done.out
+    monkeypatch.setattr(compiling, "compiled_so_far", lambda: (0, 0.0))
+    assert "compiled" not in run("fit", files / "iris.csv", "-o", tmp_path / "m", "-f").out
 
 
 def test_asked_for_is_not_guessed(run, files, tmp_path):

@@ -145,6 +145,8 @@ COMMANDS = {
 }
 #: The same in other forms.
 MORE = {
+    "compare": ["compare", "{files}/topics.maxdisc", "{files}/topics.maxdisc", "{files}/test.csv", "-q"],
+    "predict-top": [*PREDICT, "--top", "2", "--abstain-below", "0.9"],
     "help-of-a-command": ["predict", "--help"],
     "no-command": [],
     "fit-checkpoint": [*FIT, "--checkpoint", "{new}/kept", "--checkpoint-every", "0"],

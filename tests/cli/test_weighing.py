@@ -39,6 +39,7 @@ def test_evidence_is_as_asked_for(run, files, tmp_path, evidence):
         assert facts["held_out_log_loss"] == pytest.approx(alone.path_.mean_log_loss[at])
         return
     assert facts["evidence"]["weights"] == pytest.approx(alone.evidence_.weights.tolist())
+    assert facts["uncalibrated_log_loss"] == pytest.approx(alone.evidence_.raw_log_loss)
     assert facts["held_out_accuracy"] == pytest.approx(alone.evidence_.accuracy)
     assert facts["held_out_log_loss"] == pytest.approx(alone.evidence_.log_loss)
     assert facts["held_out_standard_error"] == pytest.approx(alone.path_.standard_error[at])
@@ -48,11 +49,13 @@ def test_evidence_is_as_asked_for(run, files, tmp_path, evidence):
 
 def test_calibrated_is_the_default_and_shown(run, files, tmp_path):
     done = run("fit", files / "train.csv", "-o", tmp_path / "m", "-q")
-    assert "calibrated, weights " in done.out
-    assert "held-out log-loss 0.0" in done.out
+    loss = load(tmp_path / "m").evidence_.log_loss
+    assert f"calibration  log-loss {loss:.3f} on held-out folds (" in done.out
+    assert " uncalibrated, baseline 1.099)" in done.out
+    assert "weights" not in done.out
     shown = run("info", tmp_path / "m")
     assert shown.code == 0
-    assert "calibrated, weights " in shown.out
+    assert f"log-loss {loss:.3f} on held-out folds" in shown.out
     assert "all as usual" in shown.out
     told = run("info", tmp_path / "m", "--json").json["steps"][-1]["evidence"]
     assert told["log_loss"] == load(tmp_path / "m").evidence_.log_loss

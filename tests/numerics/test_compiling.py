@@ -37,6 +37,22 @@ def package(tmp_path):
     return copy
 
 
+def test_compilation_is_counted_once_and_timed(monkeypatch):
+    monkeypatch.setattr(compiling, "cache_folder", lambda: None)
+
+    @compiling.kernel
+    def doubled(x):
+        return 2 * x
+
+    count, seconds = compiling.compiled_so_far()
+    assert doubled(2) == 4
+    assert compiling.compiled_so_far()[0] == count + 1
+    assert compiling.compiled_so_far()[1] > seconds
+    now = compiling.compiled_so_far()
+    assert doubled(3) == 6
+    assert compiling.compiled_so_far() == now
+
+
 def called(package, step, **environment):
     (package / "numerics" / "compiled_inner.py").write_text(INNER.format(step=step))
     return run_in(package, CALL, **environment)

@@ -70,6 +70,8 @@ class Evidence:
         Of the correction; 0 where there is none.
     novelty : Novelty, optional
         How well held-out rows fit the classes, before any correction.
+    raw_log_loss : float
+        On the same rows, if all evidence counted as it is; NaN of models from files.
     by_row : HeldLosses, optional
         The log-loss of each held-out row, before any correction; models from files have none.
     lengths : LengthWeights, optional
@@ -95,6 +97,7 @@ class Evidence:
     n_rows: float = 0.0
     ridge: float = 0.0
     novelty: Novelty | None = None
+    raw_log_loss: float = np.nan
     by_row: HeldLosses | None = None
     lengths: LengthWeights | None = None
 
@@ -209,6 +212,7 @@ def calibrate(
         accuracy=accuracy,
         n_rows=float(path.n_rows.sum()),
         novelty=bands.novelty(weights, bias, models.unknown(edges, smoothing, most, by_fold)),
+        raw_log_loss=bands.raw_log_loss(len(weights)),
         by_row=by_row,
     )
     return Choice(smoothing, size, path), evidence
@@ -274,6 +278,12 @@ class _Bands:
         log_loss, accuracy, losses = held_out_loss(*given)
         order = np.lexsort((sample.rows, self.folds))
         return log_loss, accuracy, HeldLosses(losses[order], sample.weights[order])
+
+    def raw_log_loss(self, size: int) -> float:
+        """Return the log-loss of the first bands if each counted as it is."""
+        raw = SharedWeights(np.ones(size), self.log_prior, np.nan, True)
+        log_p = raw.log_posterior(self.sample.evidence[:, :, :size])
+        return float(np.average(-log_seen(log_p, self.sample.codes), weights=self.sample.weights))
 
     def novelty(self, weights: Floats, bias: Floats, unknown: dict[int, Floats] | None) -> Novelty | None:
         """Return how well the rows fit the classes; None where there is nothing to compare these with."""

@@ -171,19 +171,19 @@ def marked(value: float, digits: int = 2) -> Text:
     return Text(f"{value:+.{digits}f}", style="bold green" if value > 0 else "red" if value < 0 else "dim")
 
 
-def evidence_line(evidence: dict[str, Any], log_loss: float | None) -> str:
-    """Describe the calibration: kind, weights of bands, corrections, held-out log-loss."""
-    parts = [evidence["kind"]]
-    if evidence["weights"]:
-        # Weights of logs of counts are small: two decimals would show zeros.
-        digits = ".2f" if max(evidence["weights"]) >= 0.1 else ".2g"
-        parts.append("weights " + " ".join(f"{weight:{digits}}" for weight in evidence["weights"][:12]))
+def calibration_line(evidence: dict[str, Any], log_loss: float | None, compared: str = "") -> str:
+    """Describe the calibration: the held-out log-loss, what it is ``compared`` with, and corrections."""
+    if evidence["kind"] == "raw" and log_loss is None:
+        return "none, raw evidence"
+    parts = ["none, raw evidence"] if evidence["kind"] == "raw" else []
+    if log_loss is not None:
+        parts.append(f"log-loss {log_loss:.3f} on held-out folds{f' ({compared})' if compared else ''}")
+    if evidence["kind"] == "averaged":
+        parts.append("an average of joint densities")
     if evidence["corrected"]:
         parts.append(f"{evidence['corrected']:,} features corrected")
     if evidence.get("by_length"):
-        parts.append("by length")
-    if log_loss is not None:
-        parts.append(f"held-out log-loss {log_loss:.4f}")
+        parts.append("by length of the row")
     return ", ".join(parts)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from maxdisc.cli.console import evidence_line, say_facts, say_json, size_of, unlabelled_line
+from maxdisc.cli.console import calibration_line, say_facts, say_json, size_of, unlabelled_line
 from maxdisc.cli.failures import BadInputError, command
 from maxdisc.cli.options import JsonOption, ModelArgument
 
@@ -71,7 +71,7 @@ def _learnt(steps: list[dict[str, Any]]) -> list[tuple[str, str]]:
     return [
         ("kind", "text" if is_text else "table"),
         ("classes", f"{len(last['classes'])}: {classes}"),
-        ("words" if is_text else "features", f"{last['n_selected']:,} kept of {last['n_features']:,}"),
+        ("words" if is_text else "features", f"{last['n_selected']:,} of {last['n_features']:,} selected"),
         *_families(last),
         *([("unlabelled", unlabelled_line(last["unlabelled"]))] if "unlabelled" in last else []),
         *_weighed(last),
@@ -96,7 +96,7 @@ def _weighed(step: dict[str, Any]) -> list[tuple[str, str]]:
         return []
     told = step["evidence"]
     kind = "refined" if told["corrected"] else "calibrated"
-    return [("evidence", evidence_line({"kind": kind, **told}, told["log_loss"]))]
+    return [("calibration", calibration_line({"kind": kind, **told}, told["log_loss"]))]
 
 
 def _goes_on(step: dict[str, Any]) -> str:

@@ -183,7 +183,7 @@ def _show_ranking(model: LoadedModel, rows: list[dict[str, Any]], label: str | N
     title = (
         f"what sets {visible(label)} apart from all other classes"
         if label
-        else f"{kept:,} {what} kept of {of:,}"
+        else f"{kept:,} of {of:,} {what} selected"
     )
     out.print(Text(title, style="bold"), soft_wrap=True)
     table = Table(box=None, pad_edge=False, header_style="bold")

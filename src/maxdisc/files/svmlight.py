@@ -10,7 +10,6 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
-from sklearn.datasets import load_svmlight_file
 
 from maxdisc.files.batches import Opened
 from maxdisc.files.byte_streams import Stream, decoded, line_blocks
@@ -46,6 +45,9 @@ def _tables(stream: Stream) -> Iterator[tuple[pa.Table, Matrix]]:
 
 
 def _matrix(cells: list[bytes], name: str, first_row: int) -> Matrix:
+    # Late: its package takes longer to import than most files to read.
+    from sklearn.datasets import load_svmlight_file
+
     text = b"\n".join(b"0 " + row for row in cells)
     try:
         X, _ = load_svmlight_file(io.BytesIO(text), zero_based=True)

@@ -35,6 +35,7 @@ from maxdisc.numerics.matrices import (
     column_name,
     require_indices,
 )
+from maxdisc.numerics.phases import begin_phase
 from maxdisc.numerics.user_warnings import notice
 from maxdisc.rows.frames import Cells, cells_of, is_frame, require_distinct_names, require_table
 from maxdisc.rows.row_sources import ArrayRows, Folds
@@ -214,6 +215,7 @@ def data_of(settings: Settings, given: Labelled, frame: Any, groups: Any) -> Dat
     given = given.with_weight()
     classes = np.unique(given.labels)
     require_classes(given.labels, classes)
+    begin_phase("choosing families of densities")
     schema = _settled(settings, given, frame, classes)
     return Data(given.rows(classes, schema), plans, classes, schema, given.names, documents=given.documents)
 

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 # What has a further condition, such as a system, does without.
 _EXTRA = re.compile(r"""extra\s*==\s*["']([\w.-]+)["']""")
@@ -43,6 +41,10 @@ class Installation:
             address = f"{told['vcs_info'].get('vcs', 'git')}+{url}{'@' * bool(commit)}{commit}{folder}"
             return cls("repository", address, metadata)
         if "dir_info" in told:
+            # Late: only messages want this, and it takes longer to import than all the rest.
+            from urllib.parse import urlsplit
+            from urllib.request import url2pathname
+
             parts = urlsplit(url)
             share = f"//{parts.netloc}" if parts.netloc not in ("", "localhost") else ""
             kind = "editable" if told["dir_info"].get("editable") else "clone"

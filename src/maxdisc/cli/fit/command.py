@@ -27,6 +27,7 @@ from maxdisc.cli.options import (
 )
 from maxdisc.cli.outputs import require_writable, written_since
 from maxdisc.model_file.about import file_names
+from maxdisc.numerics.phases import phases_told_to
 
 if TYPE_CHECKING:
     from maxdisc.cli.fit.streaming import Streaming
@@ -105,7 +106,8 @@ def fit(
     from maxdisc.model_file.persistence import save
 
     about = _about(roles, result.rows, dataset) | ({"note": columns.note} if columns.note else {})
-    save(result.model, output, moments=moments, about=about)
+    with speech.progress(f"writing {output}"):
+        save(result.model, output, moments=moments, about=about)
     if moments:
         speech.note(moments_note(output))
     if result.streaming is not None:
@@ -157,7 +159,8 @@ def _fit_here(
     rows = read_rows(request, dataset, roles, speech, ", or learn from them, too, with --unlabelled ''")
     note_roles(roles, rows, speech)
     speech.say_notes(done=False)
-    with speech.progress(f"fitting {len(rows):,} rows"), rows.located():
+    progress = speech.progress(f"fitting {len(rows):,} rows")
+    with progress as tell, phases_told_to(lambda phase: tell(0, 0, phase)), rows.located():
         if request.search:
             search = _search(rows, roles, parameters["cv"], request.words)
             model = search.best_estimator_

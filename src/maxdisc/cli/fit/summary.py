@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from maxdisc.cli.console import Speech, evidence_line, say_facts, size_of, unlabelled_line
+from maxdisc.cli.console import Speech, calibration_line, say_facts, size_of, unlabelled_line
 
 if TYPE_CHECKING:
     from maxdisc.cli.labelled import Described
     from maxdisc.files import Roles
+    from maxdisc.inspection.model_view import ModelView
+
+#: Classes of fewer rows are named: there is little to learn from them.
+FEW_ROWS = 10
 
 
 def fit_facts(
@@ -32,16 +39,20 @@ def fit_facts(
         "classes": len(classifier.classes_),
         "family": fitted.family.name,
         "families": fitted.family_counts,
+        "families_selected": _families_of(fitted),
         "structure": "independent" if classifier.joint_ is None else "joint",
         "features": classifier.n_features_in_,
         "words_in_a_term": _words_in_a_term(fitted.before),
         "features_kept": classifier.n_selected_,
         "smoothing": classifier.smoothing_.amount,
         "evidence": _evidence_facts(classifier),
+        **_class_facts(rows, classifier),
         "held_out_accuracy": None,
         "held_out_log_loss": None,
         "held_out_standard_error": None,
         "folds": None,
+        "uncalibrated_log_loss": _finite(getattr(weighed, "raw_log_loss", None)),
+        **_compiled_facts(),
         "seconds": round(seconds, 3),
     }
     stand_in = getattr(rows, "unlabelled", None)
@@ -62,6 +73,49 @@ def fit_facts(
     if search is not None:
         facts["search"] = _search_facts(search)
     return facts
+
+
+def _families_of(fitted: ModelView) -> dict[str, int]:
+    """Return how many of the selected features each family describes."""
+    selected = fitted.families[fitted.classifier.decision_.columns]
+    return dict(Counter(selected.tolist()).most_common())
+
+
+def _finite(value: float | None) -> float | None:
+    """Return a figure, or None for one that there is not."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _compiled_facts() -> dict[str, Any]:
+    """Return what this process has compiled; numba is not imported to find that out."""
+    compiling: Any = sys.modules.get("maxdisc.numerics.compiling")
+    if compiling is None:
+        return {"compiled_functions": 0, "compiled_seconds": 0.0}
+    count, seconds = compiling.compiled_so_far()
+    is_kept = compiling.cache_folder() is not None
+    return {"compiled_functions": count, "compiled_seconds": round(seconds, 3), "compiled_is_kept": is_kept}
+
+
+def _class_facts(rows: Described, classifier: Any) -> dict[str, Any]:
+    """Return what the shares of the classes alone get, and which classes have few rows."""
+    import numpy as np
+
+    labels, counts = np.unique(rows.y, return_counts=True)
+    is_class = labels != getattr(rows, "unlabelled", None)
+    labels, counts = labels[is_class], counts[is_class]
+    if len(rows.y) != len(rows):
+        # A stream remembers each class once; the shares are those of all its rows.
+        labels = classifier.classes_.astype(str)
+        counts = np.rint(classifier.class_prior_ * len(rows)).astype(np.int64)
+    shares = counts / counts.sum()
+    few = np.flatnonzero(counts < FEW_ROWS)
+    few = few[np.argsort(counts[few], kind="stable")]
+    return {
+        "majority_class": str(labels[counts.argmax()]),
+        "majority_accuracy": float(shares.max()),
+        "baseline_log_loss": float(-(shares[shares > 0] * np.log(shares[shares > 0])).sum()),
+        "small_classes": {str(labels[c]): int(counts[c]) for c in few},
+    }
 
 
 def _search_facts(search: Any) -> dict[str, Any]:
@@ -100,9 +154,16 @@ def _evidence_facts(classifier: Any) -> dict[str, Any]:
 def show_facts(facts: dict[str, Any]) -> None:
     """Show what a fit found, a line for each fact."""
     noun = "features" if facts["kind"] != "text" else "terms" if facts["words_in_a_term"] > 1 else "words"
+    kept, of = facts["features_kept"], facts["features"]
     lines = [
         ("rows", f"{facts['rows']:,} in {facts['classes']} classes"),
-        (noun, f"{facts['features_kept']:,} kept of {facts['features']:,}, {_family_summary(facts)}"),
+        *_small_classes(facts["small_classes"]),
+        (noun, f"{kept:,} of {of:,} {noun} selected ({_family_summary(facts)})"),
+        (
+            "baseline",
+            f"accuracy {facts['majority_accuracy']:.1%} by the largest class, {facts['majority_class']}; "
+            f"log-loss {facts['baseline_log_loss']:.3f} by the shares of the classes",
+        ),
     ]
     if facts.get("unlabelled", {}).get("rows"):
         lines.append(("unlabelled", unlabelled_line(facts["unlabelled"])))
@@ -112,20 +173,36 @@ def show_facts(facts: dict[str, Any]) -> None:
         del best["log_loss"], best["accuracy"]
         chosen = ", ".join(f"{name} {value}" for name, value in best.items())
         lines.append(("chosen", f"{chosen}; best of {len(tried)} models"))
-    lines.append(("evidence", evidence_line(facts["evidence"], facts["held_out_log_loss"])))
     if facts["held_out_accuracy"] is not None:
         accuracy, error = facts["held_out_accuracy"], facts["held_out_standard_error"]
-        on = "held-out rows" if facts["folds"] == 1 else f"{facts['folds']} folds"
-        lines.append(("accuracy", f"{accuracy:.1%} ± {error:.1%} on {on}"))
+        baseline = f"baseline {facts['majority_accuracy']:.1%}"
+        lines.append(("accuracy", f"{accuracy:.1%} ± {error:.1%} on held-out folds ({baseline})"))
+    raw = facts["uncalibrated_log_loss"]
+    compared = [] if raw is None else [f"{raw:.3f} uncalibrated"]
+    compared.append(f"baseline {facts['baseline_log_loss']:.3f}")
+    line = calibration_line(facts["evidence"], facts["held_out_log_loss"], ", ".join(compared))
+    lines.append(("calibration", line))
+    if facts["compiled_functions"]:
+        told = f"{facts['compiled_functions']} functions in {facts['compiled_seconds']:.1f} s; later runs "
+        lines.append(("compiled", f"{told}{'find them' if facts['compiled_is_kept'] else 'compile again'}"))
     lines.append(("model", f"{facts['model']}, {size_of(facts['bytes'])}, in {facts['seconds']:.1f} s"))
     say_facts(lines)
+
+
+def _small_classes(counts: dict[str, int]) -> list[tuple[str, str]]:
+    """Return a line about classes of few rows, if there are any."""
+    if not counts:
+        return []
+    told = _some([f"{label} ({rows})" for label, rows in counts.items()])
+    which = "1 class has" if len(counts) == 1 else f"{len(counts)} classes have"
+    return [("few rows", f"{which} fewer than {FEW_ROWS} rows: {told}")]
 
 
 def _family_summary(facts: dict[str, Any]) -> str:
     if len(facts["families"]) == 1:
         kind = "joint " if facts["structure"] == "joint" else ""
         return f"{kind}{facts['family']} densities"
-    return "by family: " + ", ".join(f"{n:,} {name}" for name, n in facts["families"].items())
+    return ", ".join(f"{n:,} {name}" for name, n in facts["families_selected"].items())
 
 
 def moments_note(output: Path) -> str:
