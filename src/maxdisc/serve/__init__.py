@@ -4,6 +4,7 @@ from __future__ import annotations
 
 try:
     import fastapi  # noqa: F401  # asked for once, here, with the way out
+    import prometheus_client  # noqa: F401
     import uvicorn  # noqa: F401  # only whether it is there
 except ImportError as error:
     raise ImportError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,7 @@ from maxdisc.model_file.about import remembered
 from maxdisc.model_file.container import Container, ModelFileError
 from maxdisc.model_file.persistence import from_bytes
 from maxdisc.serve.json_rows import Columns
-from maxdisc.words.counting import MANY_CHARACTERS
+from maxdisc.words.counting import MANY_CHARACTERS, WordRule
 from maxdisc.words.vectorizer import TermFrequencyVectorizer
 
 # So long that compiled code is loaded for it, before the first long request comes.
@@ -87,6 +87,16 @@ class ServedModel(ModelInput):
         found = self.fitted.before[0]
         assert isinstance(found, TermFrequencyVectorizer)  # nothing else in a model file takes text
         return found
+
+    @cached_property
+    def _word_rule(self) -> WordRule:
+        """How single words are found; the shortest terms of a model that counts no single words."""
+        rule = self.vectorizer._checked_rule()
+        return replace(rule, ngram_range=(rule.ngram_range[0],) * 2)
+
+    def words_of(self, document: str) -> list[str]:
+        """Return the words of a document, in the model's vocabulary or not."""
+        return self._word_rule.terms(document)
 
     @cached_property
     def places(self) -> dict[str, int]:
