@@ -653,3 +653,56 @@ def test_the_page_of_the_api_is_asked_for_and_local(models):
         for name in {*loaded} - {"openapi.json"}:
             assert client.get(f"/{name}").status_code == 200
         assert client.get("/openapi.json").status_code == 401
+
+
+LIST = """use 'texts' with a list of documents: {"texts": ["..."]}."""
+ONE = """use 'text' with one document: {"text": "..."}."""
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "told"),
+    [
+        ("predict", {"text": "orbit"}, f"the body has 'text'; {LIST}"),
+        ("predict", {"row": {}}, "the body has 'row'; use 'rows' with a list of rows: "),
+        ("explain", {"texts": ["orbit"]}, f"the body has 'texts'; {ONE}"),
+        ("explain", {"rows": [{}]}, "the body has 'rows'; use 'row' with one row: "),
+        ("predict", {"txets": []}, "the body has the unknown key 'txets'; it takes 'texts', 'rows', "),
+    ],
+)
+def test_a_key_that_a_body_does_not_have_is_answered_with_the_right_one(client, path, body, told):
+    answer = client.post(f"/{path}", json=body)
+    assert answer.status_code == 422
+    assert answer.json()["error"].startswith(told)
+
+
+def test_columns_have_typical_values_and_the_most_telling_has_rank_0(tmp_path):
+    rng = np.random.default_rng(0)
+    pd = pytest.importorskip("pandas")
+    y = np.repeat(["low", "high"], [300, 200])
+    frame = pd.DataFrame(
+        {
+            "noise": rng.normal(size=500),
+            "telling": rng.normal(np.where(y == "low", 0.0, 50.0), 3.0),
+            "hue": np.where(y == "low", "red", "blue"),
+            "wet": y == "low",
+        }
+    )
+    frame.loc[::7, "hue"] = "green"
+    model = MaxDiscClassifier(evidence="raw", n_features="all").fit(frame, y)
+    save(model, tmp_path / "m.maxdisc")
+    served = ServedModel.read("m", tmp_path / "m.maxdisc")
+    columns = {column["name"]: column for column in answers.described(served, Limits())["columns"]}
+    ranked = sorted((c for c in columns.values() if c["rank"] is not None), key=lambda c: c["rank"])
+    assert [c["name"] for c in ranked] == frame.columns[model.ranking_].tolist()[: len(ranked)]
+    # From 5 percent of the lower class to 95 percent of the higher; the median of the largest.
+    expected = [
+        np.quantile(frame["telling"][y == "low"], 0.05),
+        np.quantile(frame["telling"][y == "high"], 0.95),
+    ]
+    assert columns["telling"]["typical"]["range"] == pytest.approx(expected, abs=0.7)
+    assert columns["telling"]["typical"]["example"] == pytest.approx(0, abs=0.7)
+    assert columns["hue"]["typical"] == {"range": None, "example": "red"}
+    row = {name: column["typical"]["example"] for name, column in columns.items() if column["typical"]}
+    row["wet"] = row["wet"] == "True"
+    answer, _ = answers.predicted(served, PredictBody(rows=[row]), Limits())
+    assert answer["predictions"][0]["label"] == "low"

@@ -346,6 +346,8 @@ def _columns(model: ServedModel) -> list[dict[str, Any]]:
             "kind": kind,
             "levels": levels[at][:_LEVELS] if kind == "category" and at in levels else None,
             "family": str(families[at]),
+            "rank": model.ranks.get(at),
+            "typical": model.typical.get(name),
         }
         for at, (name, kind) in enumerate(zip(model.table.names, model.table.kinds, strict=True))
     ]
