@@ -5,7 +5,7 @@ Rows that Spark holds
 ``SparkMaxDiscClassifier`` is an estimator of ``pyspark.ml``: it works in pipelines, with evaluators and cross-validation, and its model is that of the same rows
 in memory.
 
-It needs the extra ``spark`` and Java 17: ``pip install 'maxdisc[spark]'``. This page was made without running it, since a cluster takes its time to start; the
+It needs the extra ``spark`` and Java 17: ``python -m pip install '.[spark]'``. This page was made without running it, since a cluster takes its time to start; the
 tests run it: ``python examples/on_spark.py``.
 """
 

@@ -4,7 +4,7 @@ Rows that Dask holds
 
 Workers count the rows that they hold, and only sums travel. The model is the one of the same rows in memory: not nearly, but to the last digit of the sums.
 
-It needs the extra ``dask``: ``pip install 'maxdisc[dask]'``. Here threads of this process do the work; with a ``distributed.Client`` it is a cluster, and
+It needs the extra ``dask``: ``python -m pip install '.[dask]'``. Here threads of this process do the work; with a ``distributed.Client`` it is a cluster, and
 nothing else changes.
 """
 

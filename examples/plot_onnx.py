@@ -4,7 +4,7 @@ A model that runs elsewhere
 
 A fitted model is a few matrix products. As an ONNX graph it runs wherever a runtime does, from C++ to JavaScript, without Python and without this library.
 
-It needs the extra ``onnx``, and something that runs graphs: ``pip install 'maxdisc[onnx]' onnxruntime``.
+It needs the extra ``onnx``, and something that runs graphs: ``python -m pip install '.[onnx]' onnxruntime``.
 """
 
 import matplotlib.pyplot as plt

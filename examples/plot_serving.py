@@ -4,7 +4,7 @@ Serving a model
 
 ``maxdisc serve`` answers over HTTP. Here a model is fitted and saved, the service is started on a free port of this machine, asked, and stopped.
 
-It needs the extra ``serve``: ``pip install 'maxdisc[serve]'``.
+It needs the extra ``serve``: ``python -m pip install '.[serve]'``.
 """
 
 import atexit

@@ -4,7 +4,7 @@ Single cells: markers and annotation
 
 Which genes mark each kind of cell, and what are the cells of a new sample? The data is ``pbmc68k_reduced``, 700 blood cells, which scanpy ships.
 
-It needs the extra ``anndata``, and scanpy for data and plots: ``pip install 'maxdisc[anndata]' scanpy``.
+It needs the extra ``anndata``, and scanpy for data and plots: ``python -m pip install '.[anndata]' scanpy``.
 """
 
 import warnings
