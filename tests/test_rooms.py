@@ -29,7 +29,7 @@ PACKAGES = {
         *("anndata", "dask", "distributed", "h5py", "onnx", "pandas", "py4j", "pyarrow", "pyspark"),
         *("skl2onnx", "sklearn"),
     },
-    "serve": {"fastapi", "h11", "pydantic", "sklearn", "starlette", "uvicorn"},
+    "serve": {"fastapi", "h11", "prometheus_client", "pydantic", "sklearn", "starlette", "uvicorn"},
     "cli": {"rich", "sklearn", "typer"},
 }
 FILES = sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE or path.name != "__init__.py")

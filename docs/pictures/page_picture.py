@@ -18,8 +18,9 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
-from maxdisc import save
+from maxdisc import MaxDiscClassifier, save
 from maxdisc.cli.demo import FOLDS, docstring_task, write_report
+from maxdisc.datasets import load_docstrings
 
 HERE = Path(__file__).parent
 TEXT = (
@@ -50,8 +51,8 @@ def serving(model: Path) -> Iterator[str]:
 
 
 def draw_page(browser: Browser, folder: Path) -> None:
-    task = docstring_task("subpackage")
-    save(task.model.fit(task.X, task.y), folder / "docstrings.maxdisc")
+    documents = load_docstrings()
+    save(MaxDiscClassifier().fit(documents.data, documents.target), folder / "docstrings.maxdisc")
     with serving(folder / "docstrings.maxdisc") as address:
         page = browser.new_page(viewport={"width": 1200, "height": 1180}, color_scheme="light")
         page.goto(address)
@@ -64,7 +65,7 @@ def draw_page(browser: Browser, folder: Path) -> None:
 def draw_report(browser: Browser, folder: Path) -> None:
     task = docstring_task()
     train, _ = next(FOLDS.split(task.y, task.y))
-    write_report(task, task.model.fit(task.X[train], task.y[train]), folder / "demo-report.html")
+    write_report(task, MaxDiscClassifier().fit(task.X[train], task.y[train]), folder / "demo-report.html")
     page = browser.new_page(viewport={"width": 1200, "height": 1180}, color_scheme="light")
     page.goto((folder / "demo-report.html").as_uri())
     # Down to its second section.

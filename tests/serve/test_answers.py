@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import time
 import warnings
 
 import numpy as np
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from maxdisc import MaxDiscClassifier, load, save
 from maxdisc.inspection.ranking import ranking_table
@@ -19,6 +21,7 @@ from maxdisc.serve.bodies import ExplainBody, PredictBody
 from maxdisc.serve.csv_rows import _once
 from maxdisc.serve.guard import CSP
 from maxdisc.serve.logs import Log
+from maxdisc.serve.metrics import Metrics
 from maxdisc.serve.reading import BODIES, Bodies
 from maxdisc.serve.refusals import RefusedError
 from maxdisc.serve.served_model import ServedModel
@@ -413,19 +416,97 @@ def test_logs_tell_of_requests_and_not_of_documents(client, lines):
     ]
 
 
-def test_metrics_count(client):
-    def value(line):
-        found = [each for each in client.get("/metrics").text.splitlines() if each.startswith(line)]
-        return float(found[0].rpartition(" ")[2]) if found else 0.0
+def samples(client):
+    """The value of each metric by its name and labels, as Prometheus reads them."""
+    answer = client.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=")
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+    }
 
-    rows, unknown = 'maxdisc_rows_total{model="text"}', 'maxdisc_unknown_rows_total{model="text"}'
-    requests = 'maxdisc_requests_total{path="/predict",status="200"}'
-    before = [value(line) for line in (rows, unknown, requests)]
-    client.post("/predict", json={"texts": ["a", "b"], "unknown": 0.999999999})
-    after = [value(line) for line in (rows, unknown, requests)]
-    assert [b - a for a, b in zip(before, after, strict=True)] == [2, 2, 1]
-    assert value('maxdisc_request_seconds_bucket{path="/predict",le="+Inf"}') >= after[2]
-    assert value('maxdisc_model_info{model="table",kind="table"') == 1
+
+def increases(client, ask):
+    """What a request added to each counter, by its name and its labels except for the model."""
+    before = samples(client)
+    assert ask().status_code == 200
+    found = {}
+    for (name, labels), value in samples(client).items():
+        more = value - before.get((name, labels), 0)
+        if more and name.endswith("_total") and ("path", "/metrics") not in labels:
+            values = [value for label, value in sorted(labels) if label != "model"]
+            found[name.removeprefix("maxdisc_").removesuffix("_total"), *values] = more
+    return found
+
+
+def test_metrics_count_requests_and_statistics_of_documents(client):
+    body = {"texts": ["orbit orbit rocket", "Goalie wibble"], "unknown": 0.999999999}
+    found = increases(client, lambda: client.post("/predict", json=body))
+    assert found == {
+        ("requests", "/predict", "200"): 1,
+        ("rows",): 2,
+        ("unknown_rows",): 2,
+        ("predicted_rows", "space"): 1,
+        ("predicted_rows", "hockey"): 1,
+        ("words",): 5,
+        ("unknown_words",): 1,
+    }
+    rows = "body\norbit rocket\nlaunch zzz yyy\n"
+    found = increases(
+        client, lambda: client.post("/predict.csv", content=rows, headers={"Content-Type": "text/csv"})
+    )
+    assert found == {
+        ("requests", "/predict.csv", "200"): 1,
+        ("rows",): 2,
+        ("predicted_rows", "space"): 2,
+        ("words",): 5,
+        ("unknown_words",): 2,
+    }
+
+
+def test_of_pairs_of_words_only_words_are_counted(client):
+    body = {"texts": ["orbit wibble orbit"]}
+    found = increases(client, lambda: client.post("/predict?model=grams", json=body))
+    assert (found["words",], found["unknown_words",]) == (3, 1)
+
+
+def test_metrics_count_missing_cells(client):
+    body = {"rows": [{"age": 61, "ward": None}, {}]}
+    found = increases(client, lambda: client.post("/predict?model=table", json=body))
+    assert (found["rows",], found["cells",], found["missing_cells",]) == (2, 6, 5)
+    rows = "age,smokes,ward\n61,,north\n,1,\n"
+    found = increases(
+        client,
+        lambda: client.post("/predict.csv?model=table", content=rows, headers={"Content-Type": "text/csv"}),
+    )
+    assert (found["rows",], found["cells",], found["missing_cells",]) == (2, 6, 3)
+    found = increases(client, lambda: client.post("/predict?model=vectors", json={"rows": [{"x0": 1}]}))
+    assert ("cells",) not in found
+
+
+def test_metrics_name_models_and_times(client):
+    client.post("/predict", json={"texts": ["a"]})
+    found = samples(client)
+    path = ("path", "/predict")
+    n_all = found["maxdisc_request_seconds_bucket", frozenset({path, ("le", "+Inf")})]
+    assert n_all == found["maxdisc_request_seconds_count", frozenset({path})]
+    assert n_all == sum(
+        v for (name, labels), v in found.items() if name == "maxdisc_requests_total" and path in labels
+    )
+    kinds = {
+        dict(labels)["model"]: dict(labels)["kind"] for name, labels in found if name == "maxdisc_model_info"
+    }
+    assert kinds["table"] == "table"
+    assert set(kinds) == set(client.get("/readyz").json()["models"])
+
+
+def test_services_of_one_process_do_not_share_counts():
+    one, other = Metrics(), Metrics()
+    one.add("maxdisc_timeouts_total")
+    one.add("maxdisc_rows_total", model="\udcff")
+    assert b"maxdisc_timeouts_total 1.0" in one.text()
+    assert b"maxdisc_timeouts_total 0.0" in other.text()
 
 
 def test_only_what_takes_little_is_computed_where_requests_are_read(models, monkeypatch):
@@ -495,7 +576,7 @@ def test_models_that_take_no_row_of_zeros_are_served(family, tmp_path):
     save(model, tmp_path / "m.maxdisc")
     served = ServedModel.read("m", tmp_path / "m.maxdisc")
     rows = [{f"x{j}": value for j, value in enumerate(row)} for row in X[:8].tolist()]
-    told = answers.predicted(served, PredictBody(rows=rows), Limits())["predictions"]
+    told = answers.predicted(served, PredictBody(rows=rows), Limits())[0]["predictions"]
     assert [each["label"] for each in told] == [str(label) for label in model.predict(X[:8])]
 
 
@@ -557,3 +638,71 @@ def test_columns_are_read_as_the_model_file_says(tmp_path):
         assert "is not a number in" in client.post("/predict.csv", **{**sent, "content": other}).text
         gone = client.post("/predict.csv", **{**sent, "content": b"price;started\n1,5;01.01.2024\n"})
         assert "the CSV has no column 'begun'" in gone.text
+
+
+def test_the_page_of_the_api_is_asked_for_and_local(models):
+    paths = {"text": models / "text.maxdisc"}
+    with TestClient(create_app(paths)) as client:
+        assert client.get("/docs").status_code == 404
+    with TestClient(create_app(paths, token="secret", docs=True)) as client:
+        answer = client.get("/docs")
+        assert answer.status_code == 200
+        assert answer.headers["content-security-policy"] == CSP
+        loaded = re.findall(r'(?:src|href)="([^"]+)"', answer.text)
+        assert any(name.endswith("swagger-ui-bundle.js") for name in loaded)
+        for name in {*loaded} - {"openapi.json"}:
+            assert client.get(f"/{name}").status_code == 200
+        assert client.get("/openapi.json").status_code == 401
+
+
+LIST = """use 'texts' with a list of documents: {"texts": ["..."]}."""
+ONE = """use 'text' with one document: {"text": "..."}."""
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "told"),
+    [
+        ("predict", {"text": "orbit"}, f"the body has 'text'; {LIST}"),
+        ("predict", {"row": {}}, "the body has 'row'; use 'rows' with a list of rows: "),
+        ("explain", {"texts": ["orbit"]}, f"the body has 'texts'; {ONE}"),
+        ("explain", {"rows": [{}]}, "the body has 'rows'; use 'row' with one row: "),
+        ("predict", {"txets": []}, "the body has the unknown key 'txets'; it takes 'texts', 'rows', "),
+    ],
+)
+def test_a_key_that_a_body_does_not_have_is_answered_with_the_right_one(client, path, body, told):
+    answer = client.post(f"/{path}", json=body)
+    assert answer.status_code == 422
+    assert answer.json()["error"].startswith(told)
+
+
+def test_columns_have_typical_values_and_the_most_telling_has_rank_0(tmp_path):
+    rng = np.random.default_rng(0)
+    pd = pytest.importorskip("pandas")
+    y = np.repeat(["low", "high"], [300, 200])
+    frame = pd.DataFrame(
+        {
+            "noise": rng.normal(size=500),
+            "telling": rng.normal(np.where(y == "low", 0.0, 50.0), 3.0),
+            "hue": np.where(y == "low", "red", "blue"),
+            "wet": y == "low",
+        }
+    )
+    frame.loc[::7, "hue"] = "green"
+    model = MaxDiscClassifier(evidence="raw", n_features="all").fit(frame, y)
+    save(model, tmp_path / "m.maxdisc")
+    served = ServedModel.read("m", tmp_path / "m.maxdisc")
+    columns = {column["name"]: column for column in answers.described(served, Limits())["columns"]}
+    ranked = sorted((c for c in columns.values() if c["rank"] is not None), key=lambda c: c["rank"])
+    assert [c["name"] for c in ranked] == frame.columns[model.ranking_].tolist()[: len(ranked)]
+    # From 5 percent of the lower class to 95 percent of the higher; the median of the largest.
+    expected = [
+        np.quantile(frame["telling"][y == "low"], 0.05),
+        np.quantile(frame["telling"][y == "high"], 0.95),
+    ]
+    assert columns["telling"]["typical"]["range"] == pytest.approx(expected, abs=0.7)
+    assert columns["telling"]["typical"]["example"] == pytest.approx(0, abs=0.7)
+    assert columns["hue"]["typical"] == {"range": None, "example": "red"}
+    row = {name: column["typical"]["example"] for name, column in columns.items() if column["typical"]}
+    row["wet"] = row["wet"] == "True"
+    answer, _ = answers.predicted(served, PredictBody(rows=[row]), Limits())
+    assert answer["predictions"][0]["label"] == "low"

@@ -236,7 +236,7 @@ def status_of(connection):
 def counted(service, why):
     text = httpx.get(f"{service.url}/metrics").text
     name = f'maxdisc_connections_closed_total{{why="{why}"}} '
-    return sum(int(line.removeprefix(name)) for line in text.splitlines() if line.startswith(name))
+    return sum(float(line.removeprefix(name)) for line in text.splitlines() if line.startswith(name))
 
 
 @pytest.mark.parametrize("name", ANSWERED)

@@ -147,7 +147,7 @@ def test_a_replaced_file_is_served_and_a_broken_one_is_not(serving, models, tmp_
         assert told["model"] == "mine"
         assert told["serving"] == first["file"]["checksum"]
         assert client.post("/predict", json={"texts": ["orbit"]}).status_code == 200
-        assert 'maxdisc_reloads_total{model="mine",ended="failed"} 1' in client.get("/metrics").text
+        assert 'maxdisc_reloads_total{ended="failed",model="mine"} 1.0' in client.get("/metrics").text
         new = tmp_path / "new.maxdisc"
         shutil.copy(models / "table.maxdisc", new)
         new.replace(path)

@@ -261,7 +261,10 @@ def test_a_dropped_file_is_read(visit):
 def test_a_row_may_have_gaps(visit, service):
     visit.open(model="trees")
     labels = visit.find("#cells label").all_inner_texts()
-    assert labels == list(trees()[0].columns)
+    columns = list(trees()[0].columns)
+    ranked = [each["name"] for each in service.ask("ranking", model="trees")["features"]]
+    assert labels == [name for name in ranked if name in columns]
+    assert sorted(labels) == sorted(columns)
     visit.find("[name=height]").fill("24,5")
     visit.find("[name=bark]").select_option(label="<i>scaly</i>")
     visit.find("[name=evergreen]").select_option(label="yes")
@@ -277,7 +280,7 @@ def test_a_row_may_have_gaps(visit, service):
     expect(visit.find("#answer")).to_have_text(f"{answer['label']} {share}")
     frame = pd.DataFrame([row]).astype({"girth <b>m</b>": float})
     model = service.models["trees"]
-    assert percent(model.predict_proba(frame[labels])[0].max()) == share
+    assert percent(model.predict_proba(frame[columns])[0].max()) == share
     # A cell that is emptied is missing again.
     visit.find("[name=evergreen]").select_option(label="not known")
     answer = service.ask("explain", {"row": {"height": 24.5, "bark": "<i>scaly</i>"}}, model="trees")
@@ -288,6 +291,33 @@ def test_a_row_may_have_gaps(visit, service):
     visit.find("#clear").click()
     expect(visit.find("#ask-trouble")).to_be_hidden()
     expect(visit.find("[name=height]")).to_have_value("")
+
+
+def test_an_example_row_is_filled_in_and_ranges_are_shown(visit, service):
+    visit.open(model="trees")
+    typical = {column["name"]: column["typical"] for column in service.ask("model", model="trees")["columns"]}
+    visit.find("#example").click()
+    row = {name: each["example"] for name, each in typical.items()}
+    row["evergreen"] = row["evergreen"] == "True"
+    answer = service.ask("explain", {"row": row}, model="trees")
+    expect(visit.find("#bars .sum td").last).to_have_text(told(answer["total"]))
+    expect(visit.find("[name=height]")).to_have_value(f"{typical['height']['example']:g}")
+    low, high = typical["height"]["range"]
+    described = visit.find("[name=height]").get_attribute("aria-describedby")
+    expect(visit.find(f"#{described}")).to_have_text(f"{low:g} to {high:g}")
+
+
+def test_a_long_document_of_a_file_can_be_read(visit, service):
+    visit.open(model="topics")
+    long = "goal " * 200 + "end"
+    visit.find("#tab-file").click()
+    column = service.ask("model", model="topics")["text_column"]
+    visit.carry("texts.csv", f"{column}\n{long}\norbit\n", "#csv-form")
+    cell = visit.find("#csv-preview details")
+    expect(cell).to_have_count(1)
+    expect(cell.locator("p")).to_be_hidden()
+    cell.locator("summary").click()
+    expect(cell.locator("p")).to_have_text(long)
 
 
 @pytest.mark.parametrize("name", ["genes", "counts"])
@@ -614,11 +644,12 @@ def test_motion_can_be_refused(visit):
 
 def test_files_are_whole_and_keep_to_themselves():
     source = {path.name: path.read_text(encoding="utf-8") for path in STATIC.iterdir() if path.is_file()}
-    wanted = set(re.findall(r'(?:src|href)="static/([^"]+)"', source["index.html"]))
+    pages = {"index.html", "docs.html"}
+    wanted = {name for page in pages for name in re.findall(r'(?:src|href)="static/([^"/]+)"', source[page])}
     for name, text in source.items():
         if name.endswith(".js"):
             wanted |= set(re.findall(r'from "\./([^"]+)"', text))
-    assert wanted == source.keys() - {"index.html"}
+    assert wanted == source.keys() - pages
     for name, text in source.items():
         bare = text.replace("http://www.w3.org/2000/svg", "")
         assert not re.search(r"https?://|//[a-z]+\.", bare), f"{name} reaches out"

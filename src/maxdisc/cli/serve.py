@@ -38,6 +38,10 @@ def serve(
             rich_help_panel=LISTENING,
         ),
     ] = False,
+    docs: Annotated[
+        bool,
+        typer.Option("--docs", help="Show the API as a page at /docs.", rich_help_panel=LISTENING),
+    ] = False,
     reload: Annotated[
         float,
         typer.Option(
@@ -130,7 +134,7 @@ def serve(
         describe(path)  # what is no model file is told before anyone can ask
     limits = Limits(max_bytes, max_batch, max_seconds, max_queue, workers, max_connections, max_idle)
     log = Log(requests=not quiet)
-    service = Service(paths, limits, token, log, reload, alone and token is None and not no_token)
+    service = Service(paths, limits, token, log, reload, alone and token is None and not no_token, docs)
     run(service, host, port, drain)
     if service.work.busy:
         # Nobody waits for these answers any more, but Python would, before it ends.

@@ -6,6 +6,7 @@ from maxdisc.numerics.installation import pip_line
 
 try:
     import fastapi  # noqa: F401  # asked for once, here, with the way out
+    import prometheus_client  # noqa: F401
     import uvicorn  # noqa: F401  # only whether it is there
 except ImportError as error:
     raise ImportError(

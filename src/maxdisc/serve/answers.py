@@ -19,6 +19,7 @@ from maxdisc.numerics.threads import limited_threads
 from maxdisc.report.settings import settings_of
 from maxdisc.serve.bodies import ExplainBody, PredictBody
 from maxdisc.serve.limits import Limits
+from maxdisc.serve.metrics import Tally
 from maxdisc.serve.refusals import RefusedError
 from maxdisc.serve.served_model import ServedModel
 
@@ -53,8 +54,8 @@ def require_few_cells(n_rows: int, n_columns: int) -> None:
         raise RefusedError(413, f"{told} rows at most.")
 
 
-def predicted(model: ServedModel, body: PredictBody, limits: Limits) -> dict[str, Any]:
-    """Return the classes of some documents or rows."""
+def predicted(model: ServedModel, body: PredictBody, limits: Limits) -> tuple[dict[str, Any], Tally]:
+    """Return the classes of some documents or rows, and statistics of them."""
     raw = _given(model, body.texts, body.rows, limits)
     top = len(model.classes) if body.top == 0 else min(body.top, len(model.classes))
     n_rows = len(body.texts or body.rows or [])
@@ -70,7 +71,9 @@ def predicted(model: ServedModel, body: PredictBody, limits: Limits) -> dict[str
     for at, shares, p, is_strange in zip(best.tolist(), probability, p_values, strange, strict=True):
         classes = [{"label": model.classes[c], "probability": q} for c, q in zip(at, shares, strict=True)]
         predictions.append({**classes[0], "classes": classes, "novelty": p, "unknown": is_strange})
-    return {"model": model.name, "predictions": predictions}
+    tally = Tally()
+    tally.add(model, raw, said.label(said.first), sum(strange))
+    return {"model": model.name, "predictions": predictions}, tally
 
 
 def explained(model: ServedModel, body: ExplainBody, limits: Limits) -> dict[str, Any]:
@@ -343,6 +346,8 @@ def _columns(model: ServedModel) -> list[dict[str, Any]]:
             "kind": kind,
             "levels": levels[at][:_LEVELS] if kind == "category" and at in levels else None,
             "family": str(families[at]),
+            "rank": model.ranks.get(at),
+            "typical": model.typical.get(name),
         }
         for at, (name, kind) in enumerate(zip(model.table.names, model.table.kinds, strict=True))
     ]

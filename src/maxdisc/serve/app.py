@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,6 +31,7 @@ from maxdisc.serve.bodies import ExplainBody, PredictBody, parsed, schema_of
 from maxdisc.serve.csv_rows import predicted_csv
 from maxdisc.serve.guard import FACTS, Guard
 from maxdisc.serve.limits import Limits
+from maxdisc.serve.metrics import MEDIA_TYPE, Tally
 from maxdisc.serve.refusals import RefusedError, answered, busy, one_line
 from maxdisc.serve.served_model import ServedModel
 from maxdisc.serve.service import Service
@@ -48,6 +50,7 @@ def create_app(
     limits: Limits | None = None,
     token: str | None = None,
     reload_seconds: float = 1.0,
+    docs: bool = False,
 ) -> ASGIApp:
     """Return the service as an ASGI application, for a server of your own.
 
@@ -61,6 +64,8 @@ def create_app(
         The token that requests must bear.
     reload_seconds : float, default=1.0
         Seconds between looks for replaced model files; 0 for never.
+    docs : bool, default=False
+        Whether ``/docs`` shows the API in Swagger UI.
 
     Returns
     -------
@@ -75,7 +80,7 @@ def create_app(
     >>> callable(app)
     True
     """
-    return app_of(Service(paths, limits, token, reload_seconds=reload_seconds))
+    return app_of(Service(paths, limits, token, reload_seconds=reload_seconds, docs=docs))
 
 
 def app_of(service: Service) -> ASGIApp:
@@ -90,7 +95,7 @@ def app_of(service: Service) -> ASGIApp:
         title="maxdisc",
         version=version("maxdisc"),
         description="Classes of documents and rows, and why.",
-        docs_url=None,  # its page would load from another host
+        docs_url=None,  # FastAPI's page would load scripts from another host; --docs has them here
         redoc_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
@@ -98,6 +103,8 @@ def app_of(service: Service) -> ASGIApp:
     _add_states(app, service)
     _add_model(app, service)
     _add_predictions(app, service)
+    if service.docs:
+        _add_docs(app)
     _add_page(app)
     _add_refusals(app)
     return Guard(app, service)
@@ -126,8 +133,8 @@ def _add_states(app: FastAPI, service: Service) -> None:
         "/metrics", tags=["state"], response_class=Response, responses=told(None, 401, media="text/plain")
     )
     async def metrics() -> Response:
-        """Counts, for Prometheus."""
-        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        """Counts, latencies and input statistics, for Prometheus."""
+        return Response(service.metrics.text(), media_type=MEDIA_TYPE)
 
 
 def _add_model(app: FastAPI, service: Service) -> None:
@@ -189,18 +196,17 @@ def _add_predictions(app: FastAPI, service: Service) -> None:
         served = _asked(request, service, model)
         body = await service.bodies.read(request, "application/json")
 
-        def work(asked: PredictBody | None = None) -> tuple[Response, int, int]:
-            said = answers.predicted(served, asked or parsed(PredictBody, body), limits)
-            predictions = said["predictions"]
-            return answered(said), len(predictions), sum(each["unknown"] for each in predictions)
+        def work(asked: PredictBody | None = None) -> tuple[Response, Tally]:
+            said, tally = answers.predicted(served, asked or parsed(PredictBody, body), limits)
+            return answered(said), tally
 
         small = parsed(PredictBody, body) if len(body) <= SMALL else None
         if small is not None and answers.takes_little(served, small):
             # A thread would take as long to begin: with one lock for all, nobody waits less for it.
-            answer, n_rows, n_unknown = work(small)
+            answer, tally = work(small)
         else:
-            answer, n_rows, n_unknown = await service.work.do(work, small)
-        _count(request, service, served, n_rows, n_unknown)
+            answer, tally = await service.work.do(work, small)
+        _count(request, service, served, tally)
         return answer
 
     more: list[Any] = [{"text": "The launch was delayed", "n": 5}]
@@ -233,15 +239,14 @@ def _add_predictions(app: FastAPI, service: Service) -> None:
         """A CSV file with the columns that the model takes; it comes back with what the model says."""
         served = _asked(request, service, model)
         body = await service.bodies.read(request, "text/csv")
-        content, n_rows = await service.work.do(predicted_csv, served, body, limits)
-        _count(request, service, served, n_rows, 0)
+        content, tally = await service.work.do(predicted_csv, served, body, limits)
+        _count(request, service, served, tally)
         return Response(content, media_type="text/csv; charset=utf-8")
 
 
-def _count(request: Request, service: Service, model: ServedModel, n_rows: int, n_unknown: int) -> None:
-    request.scope[FACTS]["rows"] = n_rows
-    service.metrics.add("maxdisc_rows_total", n_rows, model=model.name)
-    service.metrics.add("maxdisc_unknown_rows_total", n_unknown, model=model.name)
+def _count(request: Request, service: Service, model: ServedModel, tally: Tally) -> None:
+    request.scope[FACTS]["rows"] = tally.rows
+    service.metrics.add_predictions(model.name, tally)
 
 
 def _add_page(app: FastAPI) -> None:
@@ -253,6 +258,23 @@ def _add_page(app: FastAPI) -> None:
         return FileResponse(index)
 
     app.mount("/static", StaticFiles(directory=STATIC, check_dir=False), name="static")
+
+
+def _add_docs(app: FastAPI) -> None:
+    """Serve Swagger UI with the files that a package ships; its Python code is not imported."""
+    found = find_spec("fastapi_swagger")
+    if found is None or not found.submodule_search_locations:
+        raise ImportError(
+            "the page of the API needs fastapi-swagger, which is not installed: pip install 'maxdisc[serve]'",
+            name="fastapi_swagger",
+        )
+    assets = Path(found.submodule_search_locations[0]) / "resources"
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> Response:
+        return FileResponse(STATIC / "docs.html")
+
+    app.mount("/static/swagger", StaticFiles(directory=assets), name="swagger")
 
 
 def _add_refusals(app: FastAPI) -> None:

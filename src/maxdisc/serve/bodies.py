@@ -50,7 +50,8 @@ def parsed(shape: type[Shape], body: bytes) -> Shape:
     try:
         asked = shape.model_validate_json(body)
     except ValidationError as error:
-        raise RefusedError(422, _told(error.errors(include_url=False, include_input=False)[0])) from None
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise RefusedError(422, _told(first, shape)) from None
     _KEYS.decode(body.decode())
     return asked
 
@@ -66,13 +67,26 @@ def _require_unique(pairs: list[tuple[str, Any]]) -> None:
 _KEYS = json.JSONDecoder(object_pairs_hook=_require_unique, parse_int=str, parse_float=str)
 
 
-def _told(error: Any) -> str:
+#: The key to use instead, with what belongs to it, where a body has that of one document or of several.
+_INSTEAD = {
+    "text": ("texts", 'a list of documents: {"texts": ["..."]}'),
+    "row": ("rows", 'a list of rows: {"rows": [{"column": 1.5}]}'),
+    "texts": ("text", 'one document: {"text": "..."}'),
+    "rows": ("row", 'one row: {"row": {"column": 1.5}}'),
+}
+
+
+def _told(error: Any, shape: type[BaseModel]) -> str:
     what = str(error["msg"])
     if error["type"] == "json_invalid":
         return f"the body is not JSON: {what.removeprefix('Invalid JSON: ')}."
     where = "".join(f"[{at}]" if isinstance(at, int) else f".{at}"[:_SHOWN] for at in error["loc"])
     if error["type"] == "extra_forbidden":
-        return f"the body has {where.removeprefix('.')!r}, which means nothing here."
+        name, keys = where.removeprefix("."), list(shape.model_fields)
+        instead, what = _INSTEAD.get(name, (name, ""))
+        if instead in keys:
+            return f"the body has {name!r}; use {instead!r} with {what}."
+        return f"the body has the unknown key {name!r}; it takes {', '.join(map(repr, keys))}."
     return f"{where.removeprefix('.') or 'the body'}: {what[:1].lower()}{what[1:]}."
 
 

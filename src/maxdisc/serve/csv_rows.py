@@ -13,6 +13,7 @@ from maxdisc.inspection.model_input import Predictions
 from maxdisc.numerics.threads import limited_threads
 from maxdisc.serve.answers import novelty_of, require_few_cells
 from maxdisc.serve.limits import Limits
+from maxdisc.serve.metrics import Tally
 from maxdisc.serve.refusals import RefusedError
 from maxdisc.serve.served_model import ServedModel
 
@@ -21,8 +22,8 @@ MORE_COLUMNS = 1000
 PREDICTED = ("label", "probability", "runner_up", "runner_up_probability")
 
 
-def predicted_csv(model: ServedModel, body: bytes, limits: Limits) -> tuple[bytes, int]:
-    """Return the predictions of a CSV file, as one; and how many rows it has."""
+def predicted_csv(model: ServedModel, body: bytes, limits: Limits) -> tuple[bytes, Tally]:
+    """Return a CSV file with its predictions, and statistics of its rows."""
     try:
         body.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -38,7 +39,7 @@ def predicted_csv(model: ServedModel, body: bytes, limits: Limits) -> tuple[byte
         raise RefusedError(422, str(error)) from None
 
 
-def _written(model: ServedModel, body: bytes, limits: Limits) -> tuple[bytes, int]:
+def _written(model: ServedModel, body: bytes, limits: Limits) -> tuple[bytes, Tally]:
     opened = open_delimited(StreamOfBytes(body, "the CSV"), header=model.header)
     most = len(model.columns) + MORE_COLUMNS
     if len(opened.names) > most:
@@ -50,24 +51,26 @@ def _written(model: ServedModel, body: bytes, limits: Limits) -> tuple[bytes, in
     names = _once(opened.names)
     has_novelty = model.classifier._learnt.novelty is not None
     added = [*PREDICTED, *(["novelty"] if has_novelty else [])]
-    out, n_rows = io.BytesIO(), 0
+    out, tally = io.BytesIO(), Tally()
     sink = open_sink(out, "csv", [*_beside(names, added), *added], [])
     for batch in _batches(opened.tables, names, model.readings):
-        n_rows += len(batch)
+        n_rows = tally.rows + len(batch)
         if n_rows > limits.batch:
             raise RefusedError(413, f"the CSV has more than {limits.batch:,} rows: send it in parts.")
         require_few_cells(n_rows, len(names))
-        said = _said(model, batch)
+        raw = model.raw(batch)
+        said = _said(model, batch, raw)
         columns: list[Any] = [[cell or "" for cell in batch.strings(name)] for name in names]
         for which in (said.first, said.second):
             columns += [said.label(which), said.probability(which)]
         if has_novelty:
             columns.append(novelty_of(model, said))
         sink.write(columns)
-    if not n_rows:
+        tally.add(model, raw, said.label(said.first))
+    if not tally.rows:
         raise RefusedError(422, "the CSV has no rows below the names of its columns.")
     sink.close()
-    return out.getvalue(), n_rows
+    return out.getvalue(), tally
 
 
 def _batches(tables: Iterator[Any], names: list[str], readings: Mapping[str, Reading]) -> Iterator[Batch]:
@@ -77,8 +80,7 @@ def _batches(tables: Iterator[Any], names: list[str], readings: Mapping[str, Rea
         first += table.num_rows
 
 
-def _said(model: ServedModel, batch: Batch) -> Predictions:
-    raw = model.raw(batch)
+def _said(model: ServedModel, batch: Batch, raw: Any) -> Predictions:
     try:
         return model.said(raw)
     except ValueError as error:

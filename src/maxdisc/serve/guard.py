@@ -22,7 +22,9 @@ _HEADERS = [
     (b"referrer-policy", b"no-referrer"),
 ]
 _STATES = ("/healthz", "/readyz")
-_OPEN = ("/", *_STATES)
+#: Pages: they need no token, and browsers may keep them.
+_PAGES = ("/", "/docs")
+_OPEN = (*_PAGES, *_STATES)
 _SHOWN = 80
 #: Where a request keeps what its line in the log says beside the rest.
 FACTS = "maxdisc"
@@ -102,7 +104,7 @@ class Guard:
     @staticmethod
     def _fresh(scope: Scope) -> list[tuple[bytes, bytes]]:
         # The page's files may be kept, if asked for again; answers may not.
-        still = scope["path"] == "/" or scope["path"].startswith("/static/")
+        still = scope["path"] in _PAGES or scope["path"].startswith("/static/")
         return [(b"cache-control", b"no-cache" if still else b"no-store")]
 
     @staticmethod

@@ -70,7 +70,7 @@ class Shelf:
         """Let requests have this model from now on."""
         self._places[model.name].model = model
         known = [{"model": m.name, "kind": m.kind, "checksum": m.file["checksum"]} for m in self.models]
-        self._metrics.replace("maxdisc_model_info", known)
+        self._metrics.set_models(known)
         self._log.say("loaded", model=model.name, kind=model.kind, **model.file)
 
     def changed(self) -> list[str]:

@@ -28,6 +28,7 @@ class Service:
         log: Log | None = None,
         reload_seconds: float = 1.0,
         own_names_only: bool = False,
+        docs: bool = False,
     ) -> None:
         self.limits, self.token = limits or Limits(), token
         self.log, self.metrics = log or Log(), Metrics()
@@ -35,6 +36,7 @@ class Service:
         self.work = Workshop(self.limits, self.metrics)
         self.bodies = Bodies(self.limits)
         self.own_names_only, self.closing = own_names_only, False
+        self.docs = docs
         #: Why it could not begin.
         self.failed: Exception | None = None
         #: Called if it cannot.

@@ -15,7 +15,7 @@ export function aboutView() {
       const tiles = [
         ["Classes", whole(model.classes.length)],
         [
-          model.kind === "text" ? "Words kept" : "Features kept",
+          model.kind === "text" ? "Words selected" : "Features selected",
           whole(model.n_selected),
           `of ${whole(model.n_features)}`,
         ],

@@ -267,6 +267,10 @@ export function classifyView() {
   });
   find("clear").addEventListener("click", clear);
   find("own-words").addEventListener("click", ownWords);
+  find("example").addEventListener("click", () => {
+    row.fillExample();
+    classify();
+  });
   find("open-text").addEventListener("click", () => find("text-file").click());
   find("text-file").addEventListener("change", (event) => {
     const [file] = event.target.files;
@@ -294,13 +298,14 @@ export function classifyView() {
       const unnamed = model.kind === "vectors";
       const columns = isText ? [] : model.columns || [];
       row.show(columns, { unnamed });
+      find("example").hidden = isText || !row.hasExample();
+      const [largest] = [...model.classes].sort((a, b) => b.share - a.share);
+      find("example").title = `Typical values of the largest class, ${largest?.label}`;
       // A text that is there, or was typed meanwhile, is for this model too.
       if (isText && !isEmpty()) return classify();
-      if (isText || !(unnamed || row.wide())) return;
+      if (!unnamed) return;
       const ranked = await features({}).catch(() => []);
-      if (model !== given || !row.isEmpty()) return;
-      if (unnamed) row.show(ranked, { unnamed });
-      else row.show(columns, { ranked: ranked.map(({ name }) => name) });
+      if (model === given && row.isEmpty()) row.show(ranked, { unnamed });
     },
   };
 }

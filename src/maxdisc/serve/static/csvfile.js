@@ -6,6 +6,9 @@ import { find, make, say, table } from "./dom.js";
 import { counted, percent, plain, size } from "./numbers.js";
 
 const PREVIEW = 10;
+// Longer cells show so many characters, and no more than that when they are opened.
+const EXCERPT = 160;
+const MOST_SHOWN = 20_000;
 const GIVEN = ["label", "probability", "runner_up", "runner_up_probability", "novelty"];
 
 /** Rows of a CSV, each a list of cells; quotes may hold commas, quotes and new lines. */
@@ -34,6 +37,19 @@ export function parsed(text) {
   }
   if (cell !== "" || row.length) endRow();
   return rows;
+}
+
+/** The beginning of a long text; the rest of it opens on a click. */
+function longCell(words) {
+  const cut = words.lastIndexOf(" ", EXCERPT);
+  const excerpt = words.slice(0, cut > EXCERPT / 2 ? cut : EXCERPT);
+  const rest = words.length > MOST_SHOWN ? `${words.slice(0, MOST_SHOWN)}…` : words;
+  return make(
+    "details",
+    { class: "long" },
+    make("summary", {}, make("span", { class: "excerpt" }, `${excerpt}…`)),
+    make("p", {}, rest),
+  );
 }
 
 export function fileView() {
@@ -81,15 +97,21 @@ export function fileView() {
     const own = heads
       .map((_, place) => place)
       .filter((place) => !given.some((column) => at(column) === place));
-    const shownColumns = [...own.slice(0, 1), ...given.map(at), ...own.slice(1, 4)];
+    const text = own.find((place) => model.kind === "text" && heads[place] === (model.text_column || "text"));
+    const order = text === undefined ? own : [text, ...own.filter((place) => place !== text)];
+    const shownColumns = [...order.slice(0, 1), ...given.map(at), ...order.slice(1, 4)];
     const left = heads.length - shownColumns.length;
     const cell = (place, words = "") => {
       if (given.some((column) => at(column) === place) && /probability/.test(heads[place]) && words !== "")
         return percent(Number(words));
       if (heads[place] === "novelty" && at("novelty") === place && words !== "")
         return plain(Number(words), 2);
-      return words.length > 90 ? `${words.slice(0, 90)}…` : words;
+      return words.length > EXCERPT ? longCell(words) : words;
     };
+    // Documents need width more than their counts do.
+    const isText = model.kind === "text";
+    find("csv-result").classList.toggle("stacked", isText);
+    const ownClass = (place) => (isText && heads[place] === (model.text_column || "text") ? "own document" : "own");
     find("csv-preview").replaceChildren(
       make(
         "div",
@@ -99,7 +121,7 @@ export function fileView() {
           kind: "plain preview",
           heads: shownColumns.map((place) => ({
             words: heads[place].replaceAll("_", " "),
-            className: given.some((column) => at(column) === place) ? "given" : "own",
+            className: given.some((column) => at(column) === place) ? "given" : ownClass(place),
           })),
           rows: rows
             .slice(0, PREVIEW)

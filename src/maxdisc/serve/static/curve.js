@@ -49,7 +49,7 @@ export function kCurve({ sizes, accuracy, standard_error: errors, chosen }) {
           box,
           xTicks: powers(points[0].size, points.at(-1).size),
           yTicks: ticks(low - room, high + room, 5).filter((v) => v >= 0 && v <= 1),
-          xName: "features kept, best first",
+          xName: "features selected, best first",
           yName: "held-out accuracy",
           told: short,
           yTold: (value) => `${Number((100 * value).toFixed(2))} %`,

@@ -67,7 +67,7 @@ async function open(name) {
       ? `all ${whole(model.n_features)}`
       : `${whole(model.n_selected)} of ${whole(model.n_features)}`;
   find("facts").textContent =
-    `${counted(model.classes.length, "class", "classes")} · ${kept} ${features} kept`;
+    `${counted(model.classes.length, "class", "classes")} · ${kept} ${features} selected`;
   find("file-facts").textContent = [
     `maxdisc ${model.version || ""}`.trim(),
     model.file && model.file.loaded_at ? `model loaded ${when(model.file.loaded_at)}` : "",

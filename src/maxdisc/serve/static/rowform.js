@@ -1,7 +1,7 @@
 // A row of a table as a form: one input for each column, and nothing for what is not known.
 
 import { find, make, say, settled } from "./dom.js";
-import { counted } from "./numbers.js";
+import { counted, plain } from "./numbers.js";
 
 // Wider tables show the columns that tell most; the others are found by name.
 const MOST = 36;
@@ -14,6 +14,24 @@ export function rowForm(changed, named) {
   let open = false; // whether there may be more columns than those at hand
   let values = new Map();
   let order = [];
+
+  const isTruth = (value) => String(value).toLowerCase() === "true";
+
+  /** A typical value as the form keeps it; undefined if the form cannot show it. */
+  function example({ kind, levels, typical }) {
+    const value = typical?.example;
+    if (value === undefined || value === null) return undefined;
+    if (kind === "truth") return typeof value === "string" ? isTruth(value) : value > 0.5;
+    if (kind === "category") return levels?.includes(value) ? value : undefined;
+    return value;
+  }
+
+  function range(column, id) {
+    const [low, high] = column.typical?.range || [];
+    return low === undefined
+      ? null
+      : make("span", { id: `${id}-range`, class: "soft small" }, `${plain(low, 3)} to ${plain(high, 3)}`);
+  }
 
   function input(column, id) {
     const kept = values.get(column.name);
@@ -72,6 +90,7 @@ export function rowForm(changed, named) {
       inputmode: number ? "decimal" : null,
       placeholder: empty,
       list: list && list.id,
+      "aria-describedby": column.typical?.range ? `${id}-range` : null,
     });
     if (kept !== undefined) field.value = String(kept);
     field.addEventListener("input", () => {
@@ -101,6 +120,7 @@ export function rowForm(changed, named) {
           { class: "field" },
           make("label", { for: id }, column.name),
           ...[input(column, id)].flat(),
+          range(column, id),
         );
       }),
     );
@@ -125,24 +145,27 @@ export function rowForm(changed, named) {
   find("cell-search").addEventListener("input", settled(search, 200));
 
   return {
-    /** `given` are columns; `ranked` names of features, most telling first; without names of columns what is empty is zero. */
-    show(given, { ranked = [], unnamed = false } = {}) {
+    /** `given` are columns; without names of columns what is empty is zero. */
+    show(given, { unnamed = false } = {}) {
       columns = given;
       open = unnamed;
       empty = unnamed ? "0" : "not known";
       values = new Map();
-      order = columns;
-      if (columns.length > MOST) {
-        const rank = new Map(ranked.map((name, place) => [name, place]));
-        const placed = (name) => rank.get(name) ?? ranked.length;
-        order = [...columns].sort((a, b) => placed(a.name) - placed(b.name));
-      }
-      if (unnamed) order = columns;
+      const placed = ({ rank }) => rank ?? columns.length;
+      order = unnamed ? columns : [...columns].sort((a, b) => placed(a) - placed(b));
       find("row-hint").textContent = unnamed
         ? "Fill in what is not zero; leave the rest empty."
-        : "Fill in what is known and leave the rest empty: a missing cell is no evidence.";
+        : "Fill in what is known and leave the rest empty: a missing cell is no evidence. The columns that tell most come first, with their usual range.";
       find("find-cell").hidden = columns.length <= MOST;
       find("cell-search").value = "";
+      show();
+    },
+    hasExample: () => columns.some((column) => example(column) !== undefined),
+    /** Fill in typical values of the largest class. */
+    fillExample() {
+      values = new Map(
+        columns.map((column) => [column.name, example(column)]).filter(([, value]) => value !== undefined),
+      );
       show();
     },
     clear() {
@@ -157,7 +180,6 @@ export function rowForm(changed, named) {
       columns
         .filter(({ name, kind }) => kind === "number" && typeof values.get(name) === "string")
         .map(({ name }) => name),
-    wide: () => columns.length > MOST,
     focus: () => find("cell-0")?.focus(),
   };
 }
