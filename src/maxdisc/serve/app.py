@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, Response
 from starlette.types import ASGIApp
 
+from maxdisc.numerics.installation import pip_line
 from maxdisc.serve import answers
 from maxdisc.serve.answer_schemas import (
     AnyAnswer,
@@ -265,7 +266,7 @@ def _add_docs(app: FastAPI) -> None:
     found = find_spec("fastapi_swagger")
     if found is None or not found.submodule_search_locations:
         raise ImportError(
-            "the page of the API needs fastapi-swagger, which is not installed: pip install 'maxdisc[serve]'",
+            f"the page of the API needs fastapi-swagger, which is not installed: {pip_line('serve')}",
             name="fastapi_swagger",
         )
     assets = Path(found.submodule_search_locations[0]) / "resources"
