@@ -168,3 +168,11 @@ def test_pieces_of_a_text_without_spaces_are_consecutive_characters():
     vectorizer = TermFrequencyVectorizer(token_pattern=r"\w", scale=None).fit([text])
     counts = Pieces([text], vectorizer)(np.array([0]), np.array([0.25]), 0)
     assert counts.sum() == 10
+
+
+@pytest.mark.parametrize("texts", [["sale buy now cheap", "meeting at noon more"], ["sale", "meeting"]])
+def test_documents_of_the_same_few_words_are_refined(texts):
+    # Between the numbers of features that weights are learnt at, no row may have any.
+    model = MaxDiscClassifier(evidence="refined", cv=3).fit(texts * 20, ["a", "b"] * 20)
+    assert model.predict(texts).tolist() == ["a", "b"]
+    np.testing.assert_allclose(model.predict_proba(["zzz"]), [[0.5, 0.5]])

@@ -375,10 +375,11 @@ class _ByLength:
         # Shares of the weights that full rows have, so that the ridge draws towards these.
         tensors = tensors * whole.weights
         hat, found = hats(n_features, counts) * weights[:, None], []
-        start = None
+        start = replace(whole, weights=np.ones_like(whole.weights))
         for some in hat.T[::-1]:
             near = some > 0
-            start = self.weigh(tensors[near], codes[near], some[near], start)
+            # Where no row has about so many features, the weights are those of more features.
+            start = self.weigh(tensors[near], codes[near], some[near], start) if near.any() else start
             found.append(start)
         shares = np.stack([fit.weights * whole.weights for fit in found[::-1]])
         biases = np.stack([fit.bias - self.level for fit in found[::-1]])
