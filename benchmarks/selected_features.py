@@ -38,7 +38,10 @@ def judge(rule: str, train: Rows, test: Rows) -> dict[str, float]:
 
 def ratio_of_halves(train: Rows, seed: int = 0) -> float:
     """Return the larger number of features over the smaller one, of two halves of the rows."""
-    halves = train_test_split(train.X, train.y, test_size=0.5, stratify=train.y, random_state=seed)
+    # Classes of a single row are one stratum: they cannot be in both halves.
+    _, place, count = np.unique(train.y, return_inverse=True, return_counts=True)
+    strata = np.where(count[place] < 2, -1, place)
+    halves = train_test_split(train.X, train.y, test_size=0.5, stratify=strata, random_state=seed)
     sizes = [MaxDiscClassifier().fit(halves[half], halves[half + 2]).n_selected_ for half in (0, 1)]
     return max(sizes) / min(sizes)
 

@@ -9,6 +9,7 @@ from typing import Literal, Protocol, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
+from scipy.signal import savgol_filter
 
 from maxdisc.decisions.linear import LinearDecision, Reorder, ranked_decisions
 from maxdisc.decisions.mixed import MixedDecision, ranked_model
@@ -32,6 +33,11 @@ _Decision: TypeAlias = LinearDecision | MixedDecision
 
 # The accuracy that ``rule="small"`` gives away, as a share.
 ONE_POINT = 0.01
+# Held-out losses are smoothed by straight lines through this many sizes (of 32 from ten to 30,000, a factor of
+# eight): with fewer, the numbers of features that two halves of the rows select are further apart.
+SMOOTHED_SIZES = 9
+# Their noise is how far they are from lines through this many.
+ROUGH_SIZES = 5
 # The standard deviation of normal noise over its median size.
 NORMAL_MEDIAN = 1.4826
 # Held-out rows by which smoothings are compared: accuracies that differ by 1 % are then told apart.
@@ -202,19 +208,25 @@ def fewest_features(losses: Floats, correct: Floats, weights: Floats, rule: Rule
     if rule == "small":
         accuracy = correct @ weights / total
         return int(np.argmax(accuracy >= accuracy.max() - ONE_POINT))
-    # Smoothed over neighbouring sizes, so that a lucky one is not taken for the best.
-    padded = np.concatenate([losses[:1], losses, losses[-1:]])
-    smooth = 0.25 * padded[:-2] + 0.5 * padded[1:-1] + 0.25 * padded[2:]
+    # Smoothed over sizes, so that a lucky one is not taken for the best.
+    smooth = _local_lines(losses, SMOOTHED_SIZES)
     best = int(np.argmin(smooth @ weights))
     if rule == "best":
         return best
     apart = smooth - smooth[best]
     mean = apart @ weights / total
     variance = np.maximum((apart**2) @ weights / total - mean**2, 0.0) / total
-    # Neighbouring sizes also differ by chance, such as that of where bands end: as far as the mean losses
-    # are from smooth ones, which have as much noise left. The median is not that of a steep beginning.
-    rough = NORMAL_MEDIAN * np.median(np.abs((losses - smooth) @ weights / total))
+    # Neighbouring sizes also differ by chance, such as that of where bands end. The median is not that of a
+    # steep beginning.
+    path = losses @ weights / total
+    rough = NORMAL_MEDIAN * np.median(np.abs(path - _local_lines(path, ROUGH_SIZES)))
     return int(np.argmax(mean <= np.sqrt(variance + 2 * rough**2) + 1e-12))
+
+
+def _local_lines(values: Floats, width: int) -> Floats:
+    """Smooth values (S, ...) by least-squares lines through ``width`` neighbours, or as many as there are."""
+    width = min(width, len(values) - 1 + len(values) % 2)
+    return np.asarray(savgol_filter(values, width, min(1, width - 1), axis=0))
 
 
 def size_grid(n_features: int, n_small: int = 8, ratio: float = 1.25) -> Integers:
