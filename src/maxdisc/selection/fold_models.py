@@ -33,8 +33,8 @@ _Decision: TypeAlias = LinearDecision | MixedDecision
 
 # The accuracy that ``rule="small"`` gives away, as a share.
 ONE_POINT = 0.01
-# Held-out losses are smoothed by straight lines through this many sizes (of 32 from ten to 30,000, a factor of
-# eight): with fewer, the numbers of features that two halves of the rows select are further apart.
+# Held-out losses are smoothed by straight lines through this many sizes (of 32 from ten to 30,000, a factor
+# of eight): with fewer, the numbers of features that two halves of the rows select are further apart.
 SMOOTHED_SIZES = 9
 # Their noise is how far they are from lines through this many.
 ROUGH_SIZES = 5
