@@ -127,9 +127,9 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         the order of rows does not matter.
     rule : {"auto", "best", "one_se", "small"}, default="auto"
         How the number of selected features is chosen on the folds. "best": the smallest number at the highest
-        accuracy (for calibrated and refined evidence: the lowest log-loss). "one_se": the smallest number within one standard
-        error of it; of refined evidence, that of the differences between rows. "small": the smallest number
-        within one point of the highest accuracy. "auto": "one_se" for refined evidence, else "best". Of joint
+        accuracy (for calibrated and refined evidence: the lowest log-loss). "one_se": the smallest number
+        within one standard error of it; of refined evidence, that of the differences between rows. "small":
+        the smallest number within one point of the highest accuracy. "auto": "one_se" for refined evidence, else "best". Of joint
         densities, where evidence is raw, the best are those with the highest accuracy minus half the
         log-loss, averaged with the neighbours in shrinkage and size: see
         :meth:`maxdisc.selection.joint_fold_models.JointModels.choose`.
@@ -137,7 +137,7 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         A label that means "no label", such as -1 or "unknown"; None, NaN and NA always do, but NaN and NA are
         warned of unless this is given: they may be a mistake in the data. Where such rows
         are given to ``fit``, they get soft labels by expectation-maximisation, and a weight that is chosen on
-        held-out labelled rows; it is 0 unless unlabelled rows lower the log-loss significantly. See
+        held-out labelled rows; it is 0 unless they help by more than one standard error. See
         :mod:`maxdisc.fitting.expectation_maximisation`.
     prior : array-like of shape (C,), default=None
         Class probabilities in the order of ``classes_``; by default their shares of the training weight.
@@ -153,8 +153,8 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
     categorical_features : array-like, default=None
         Columns that are categories though they hold numbers: names, numbers, a mask, or a selector.
     missing : {"ignore", "informative"}, default="ignore"
-        "ignore": a missing cell is no evidence. "informative": that a cell is missing is evidence as well, for
-        columns with missing cells in the training rows.
+        "ignore": a missing cell is no evidence. "informative": that a cell is missing is evidence as well,
+        for columns with missing cells in the training rows.
     vectorizer : object or None, default=None
         How the words of documents are counted: a :class:`maxdisc.TermFrequencyVectorizer`, or a vectorizer
         of scikit-learn. None counts words as ``TermFrequencyVectorizer(scale="log")``. A clone is fitted;
