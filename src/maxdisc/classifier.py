@@ -129,9 +129,9 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         How the number of selected features is chosen on the folds. "best": the smallest number at the highest
         accuracy (for calibrated and refined evidence: the lowest log-loss). "one_se": the smallest number
         within one standard error of it; of refined evidence, that of the differences between rows. "small":
-        the smallest number within one point of the highest accuracy. "auto": "one_se" for refined evidence, else "best". Of joint
-        densities, where evidence is raw, the best are those with the highest accuracy minus half the
-        log-loss, averaged with the neighbours in shrinkage and size: see
+        the smallest number within one point of the highest accuracy. "auto": "one_se" for refined evidence,
+        else "best". Of joint densities, where evidence is raw, the best are those with the highest accuracy
+        minus half the log-loss, averaged with the neighbours in shrinkage and size: see
         :meth:`maxdisc.selection.joint_fold_models.JointModels.choose`.
     unlabelled : str, number or None, default=None
         A label that means "no label", such as -1 or "unknown"; None, NaN and NA always do, but NaN and NA are
