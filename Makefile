@@ -33,7 +33,7 @@ $(VENV)/.dev: $(VENV)/.test
 	$(BIN)/python -m pip install --quiet --editable '.[all,dev]'
 	touch $@
 
-demo: $(VENV)/.demo  ## the main job on data that every machine has; writes demo-report.html
+demo: $(VENV)/.demo  ## the default compared with other classifiers on data that every machine has; writes demo-report.html
 	$(BIN)/python -m maxdisc demo
 
 test: $(VENV)/.test  ## does it work on this machine? every law, command and promise of the README; some minutes on 2 cores

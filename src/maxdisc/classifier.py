@@ -73,10 +73,10 @@ def _has_sums_that_add(estimator: MaxDiscClassifier) -> bool:
 
 
 class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEstimator):
-    """Generative maximum-entropy classifier that chooses its own features.
+    """Generative maximum-entropy classifier that selects its own features.
 
     For each class and feature it fits the maximum-entropy density under the class's moments, ranks features
-    by how far the class densities diverge, keeps as many as cross-validation asks for, and classifies by
+    by how far the class densities diverge, selects their number by cross-validation, and classifies by
     Bayes' rule. One pass over the data gives the model; cross-validation adds one more.
 
     Parameters
@@ -86,8 +86,8 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         "poisson", "gamma", "beta", "hurdle", "categorical", or a :class:`maxdisc.families.Family`. "auto"
         takes Poisson for sparse non-negative data and Gaussian for other arrays; columns of frames (pandas,
         polars, Arrow) each get a family of their own: truth values Bernoulli, text and categories
-        categorical, and numbers the one of those their values allow that tells most about the classes of
-        held-out rows. A dict has columns (names, numbers, lists of these, or a selector such as
+        categorical, and numbers the family, of those that their values allow, that predicts the classes of
+        held-out rows best. A dict has columns (names, numbers, lists of these, or a selector such as
         scikit-learn's ``make_column_selector``) and their families; columns it does not name are "auto".
     divergence : str or callable, default="auto"
         What features are ranked by: "js_gm" (the multi-class divergence of the paper), "jeffreys" or "kl"
@@ -96,7 +96,7 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         refined, else "js_gm"), or a function from the densities of all classes and features, which have
         ``natural`` and ``mean`` of shape (L, C, D) and ``prior``, to scores of shape (D,).
     n_features : "auto", "all", int or float, default="auto"
-        How many features to keep: chosen on folds, all, that many, or that share.
+        The number of features to select: chosen by cross-validation, all, a number, or a share.
     structure : {"auto", "independent", "joint"} or Joint, default="auto"
         Features are independent within a class, or their means and covariances are constrained together (then
         the family is Gaussian): see :class:`maxdisc.Joint`. What a joint density leaves open is chosen on the
@@ -106,38 +106,38 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         family, a smoothing, a number of features, redundancy, informative missing cells or raw evidence are
         asked for. ``joint_`` says what was chosen.
     evidence : {"auto", "refined", "calibrated", "raw"}, default="auto"
-        How much the features' log densities count. "auto": "refined" for sparse rows and joint densities of
-        rows in memory, unless they are few, else "calibrated"; ``evidence_`` says which. "raw": as they are,
-        as if features were independent. "calibrated": the ranking is cut into bands, and each band's evidence
-        gets a weight, and each class a bias, learnt on held-out rows, so that probabilities can be trusted.
-        "refined": a conditional maximum-entropy model corrects single features as well, and is weighed
-        together with the bands; this takes longer, and needs the rows in memory and three folds. Of joint
-        densities, "raw" picks one; "calibrated" averages over all transforms, shrinkages and sizes that are
-        open, each with the trust that its held-out log-loss asks for; "refined" has conditional
-        maximum-entropy models of the same features among them.
+        How the features' log densities are calibrated. "auto": "refined" for sparse rows and joint densities
+        of rows in memory, unless they are few, else "calibrated"; ``evidence_`` says which. "raw": not at
+        all, as if features were independent. "calibrated": the ranking is cut into bands; each band gets a
+        weight and each class a bias, learnt on held-out rows. "refined": a conditional maximum-entropy model
+        also corrects single features, and is weighted together with the bands; this takes longer, and needs
+        the rows in memory and at least three folds. With joint densities, "raw" selects one model;
+        "calibrated" averages over all transforms, shrinkages and sizes that are not fixed, each scaled by the
+        factor with the lowest held-out log-loss; "refined" adds conditional maximum-entropy models of the
+        same features to this average.
     smoothing : "auto", float or Smoothing, default="auto"
         Pseudo-rows given to each class, in non-zero cells; see :class:`maxdisc.Smoothing`. "auto"
         chooses on the folds among ``family.smoothings``.
     redundancy : float, default=0.0
-        If positive, a feature counts for what it adds to those ranked before it: of its divergence, what they
-        explain is taken out. 1.0 is a good value. Needs ``fit`` or ``fit_rows``.
+        If positive, a feature is ranked by what it adds to those ranked before it: the part of its divergence
+        that they explain is subtracted. 1.0 is a good value. Needs ``fit`` or ``fit_rows``.
     cv : int, splitter, iterable of splits, "holdout" or "hash", default=5
         The folds on which the above is chosen. An int deals out the rows of each class in turn; "holdout"
         holds out a fifth once (the paper's protocol); "hash" deals by a hash of each row's content, so that
         the order of rows does not matter.
     rule : {"auto", "best", "one_se", "small"}, default="auto"
-        How many features are kept, if that is chosen on the folds. "best": the smallest number at the highest
-        accuracy (for weighed evidence: the least log-loss). "one_se": the smallest number within one standard
-        error of it; of refined evidence, that of the differences between rows. "small": the smallest number
-        within one point of the highest accuracy. "auto": "one_se" for refined evidence, else "best". Of joint
-        densities, where evidence is raw, the best are those with the highest accuracy minus half the
-        log-loss, averaged with the neighbours in shrinkage and size: see
+        How the number of selected features is chosen on the folds. "best": the smallest number at the highest
+        accuracy (for calibrated and refined evidence: the lowest log-loss). "one_se": the smallest number
+        within one standard error of it; of refined evidence, that of the differences between rows. "small":
+        the smallest number within one point of the highest accuracy. "auto": "one_se" for refined evidence,
+        else "best". Of joint densities, where evidence is raw, the best are those with the highest accuracy
+        minus half the log-loss, averaged with the neighbours in shrinkage and size: see
         :meth:`maxdisc.selection.joint_fold_models.JointModels.choose`.
     unlabelled : str, number or None, default=None
         A label that means "no label", such as -1 or "unknown"; None, NaN and NA always do, but NaN and NA are
         warned of unless this is given: they may be a mistake in the data. Where such rows
-        are given to ``fit``, their labels are shared out by expectation-maximisation, and each weighs as much
-        as held-out labelled rows ask for; nothing, unless that is better by more than noise. See
+        are given to ``fit``, they get soft labels by expectation-maximisation, and a weight that is chosen on
+        held-out labelled rows; it is 0 unless they help by more than one standard error. See
         :mod:`maxdisc.fitting.expectation_maximisation`.
     prior : array-like of shape (C,), default=None
         Class probabilities in the order of ``classes_``; by default their shares of the training weight.
@@ -153,8 +153,8 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
     categorical_features : array-like, default=None
         Columns that are categories though they hold numbers: names, numbers, a mask, or a selector.
     missing : {"ignore", "informative"}, default="ignore"
-        A missing cell is no evidence; or that it is missing is evidence as well, for columns that lack some
-        cells in the training rows.
+        "ignore": a missing cell is no evidence. "informative": that a cell is missing is evidence as well,
+        for columns with missing cells in the training rows.
     vectorizer : object or None, default=None
         How the words of documents are counted: a :class:`maxdisc.TermFrequencyVectorizer`, or a vectorizer
         of scikit-learn. None counts words as ``TermFrequencyVectorizer(scale="log")``. A clone is fitted;
@@ -181,18 +181,18 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         Columns, best first: by their scores, or by what they add if ``redundancy`` is positive. From a file
         without moments, the selected columns, shape (K,).
     n_selected_ : int
-        K, the number of features kept.
+        K, the number of selected features.
     feature_importances_ : ndarray of shape (D,)
-        Shares of the kept features in the sum of their divergences; 0 for the others.
+        Shares of the selected features in the sum of their divergences; 0 for the others.
     smoothing_ : Smoothing
         The smoothing used.
     path_ : object or None
         Held-out accuracy and log-loss for each number of features: ``sizes`` of shape (S,), ``accuracy`` and
         ``log_loss`` of shape (V, S), one row for each fold, ``mean_accuracy``, ``mean_log_loss`` and
-        ``standard_error`` of shape (S,); ``best_size(rule)`` is the number that a rule takes. None if nothing
-        had to be chosen.
+        ``standard_error`` of shape (S,); ``best_size(rule)`` is the number that a rule selects. None if
+        nothing had to be chosen.
     stability_ : ndarray of shape (D,) or None
-        The share of the folds' models that keep each feature, when each keeps ``n_selected_``; None without
+        The share of the folds' models that select each feature, if each selects ``n_selected_``; None without
         folds, after ``partial_fit``, and of joint densities.
     moments_ : object
         All that was learnt from the data: ``weight`` of shape (C,), the weight of each class's rows, and
@@ -200,7 +200,7 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         ``+`` adds those of other rows. Unlabelled rows count by their soft labels and their weight, as they
         do in ``class_prior_``. Of mixed columns, ``parts`` has the moments of each family.
     decision_ : LinearDecision, JointDecision or AveragedDecision
-        The Bayes decision on the kept features.
+        The Bayes decision on the selected features.
     coef_, intercept_ : ndarray of shape (C, D) and (C,), or (1, D) and (1,)
         Where scores are linear in X (Poisson, exponential, geometric and Bernoulli densities; joint ones with
         a shared covariance and no transform): the softmax of ``X @ coef_.T + intercept_`` is
@@ -215,10 +215,10 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         The joint densities with all that was chosen, or the best of those averaged; None for independent
         features.
     unlabelled_weight_ : float
-        What a row without a label weighs, beside 1 for a row with one; 0 if they were left alone, or all rows
-        had labels.
+        The weight of a row without a label, compared with 1 for a labelled row; 0 if unlabelled rows were
+        not used, or there were none.
     n_iter_ : int
-        How many steps it took to share out the labels of these rows; 0 if none did.
+        The number of steps of expectation-maximisation; 0 without unlabelled rows.
     evidence_ : object or None
         ``log_loss`` and ``accuracy`` on held-out rows, and the calibration: ``edges`` and ``weights`` of
         shape (G,), where each band of the ranking ends and what its evidence is multiplied by, ``bias`` of
@@ -238,7 +238,7 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
     >>> model.score(data.data, data.target_names[data.target]) > 0.93
     True
 
-    Rows without a label help where labels are few, or are left alone:
+    Rows without a label are used if they help:
 
     >>> few = [label if row % 20 == 0 else None for row, label in enumerate(data.target.tolist())]
     >>> model = MaxDiscClassifier().fit(data.data, few)
