@@ -105,10 +105,18 @@ def test_counts_without_names_have_no_negative_naive_bayes():
 
 
 def test_words_and_pairs_are_terms():
-    pipeline = peers.text_peers(10, 5)["linear SVM"]
+    documents = ["one two three"]
+    pipeline = peers.text_peers(documents, 5)["linear SVM"]
     assert isinstance(pipeline[0], TfidfVectorizer)
-    pipeline[0].fit(["one two three"])
+    pipeline[0].fit(documents)
     assert set(pipeline[0].vocabulary_) == {"one", "two", "three", "one two", "two three"}
+
+
+def test_characters_are_terms_where_words_have_no_spaces():
+    documents = ["今日は雨が降ります", "明日は晴れでしょう"]
+    terms = peers.peers_of(documents, 5)["linear SVM"][0].fit(documents)
+    assert {"雨", "が", "雨 が"} <= set(terms.vocabulary_)
+    assert documents[0] not in terms.vocabulary_
 
 
 @pytest.fixture(scope="module")
@@ -147,6 +155,18 @@ def test_the_words_say_which_is_better(run, files, rivals):
     assert f"log-loss: {good} is better" in shown
     same = run("compare", good, good, files / "test.csv").out
     assert same.count("no difference beyond chance") == 2
+
+
+def test_a_label_that_one_model_does_not_know_is_said_with_its_name(run, files, rivals, tmp_path):
+    """The model of fewer classes has the lower log-loss only because its rows are not counted."""
+    lines = (files / "train.csv").read_text().splitlines(keepends=True)
+    (tmp_path / "few.csv").write_text("".join(line for line in lines if not line.endswith(",space\n")))
+    few = tmp_path / "few.maxdisc"
+    assert run("fit", tmp_path / "few.csv", "-o", few, "-q").code == 0
+    done = run("compare", rivals[0], few, files / "test.csv")
+    assert f"20 rows have a label that {few} does not know, such as 'space'" in done.err
+    assert "(of 40 rows whose label both models know)" in done.out.splitlines()[-1]
+    assert run("compare", rivals[0], few, files / "test.csv", "--json").json["log_loss"]["rows"] == 40
 
 
 def test_what_cannot_be_compared_is_one_line(run, files, rivals):

@@ -50,7 +50,10 @@ class TestEvaluate:
         done = run("evaluate", files / "topics.maxdisc", tmp_path / "new.csv", "--json")
         assert done.json["accuracy"] == pytest.approx(2 / 3)
         assert done.json["unknown_labels"] == {"astronomy": 20}
-        assert "20 rows have a label that the model does not know, such as 'astronomy'" in done.err
+        assert (
+            f"20 rows have a label that {files / 'topics.maxdisc'} does not know, such as 'astronomy'"
+            in done.err
+        )
 
 
 class TestReport:

@@ -68,11 +68,18 @@ def fit_facts(
             at = int(path.sizes.searchsorted(classifier.n_selected_))
         facts["held_out_accuracy"] = float(path.mean_accuracy[at] if weighed is None else weighed.accuracy)
         facts["held_out_log_loss"] = float(path.mean_log_loss[at] if weighed is None else weighed.log_loss)
-        facts["held_out_standard_error"] = float(path.standard_error[at])
+        # The path is of evidence before the last calibration, so its folds are not those of this accuracy.
+        error = path.standard_error[at] if weighed is None else _error_of_share(weighed)
+        facts["held_out_standard_error"] = float(error)
         facts["folds"] = len(path.weight)
     if search is not None:
         facts["search"] = _search_facts(search)
     return facts
+
+
+def _error_of_share(judged: Any) -> float:
+    """Return the standard error of an accuracy as a share of rows."""
+    return math.sqrt(max(judged.accuracy * (1 - judged.accuracy), 0.0) / max(judged.n_rows, 1.0))
 
 
 def _families_of(fitted: ModelView) -> dict[str, int]:
