@@ -14,9 +14,9 @@ from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import StratifiedKFold
 
 from maxdisc import MaxDiscClassifier, load
-from maxdisc.cli.comparison import peers
+from maxdisc.cli.comparison import baselines, compare, peers
 from maxdisc.cli.comparison.baselines import Comparison
-from maxdisc.cli.comparison.compare import accuracy_difference, log_loss_difference
+from maxdisc.cli.comparison.compare import JudgedRows, accuracy_difference, compared, log_loss_difference
 from maxdisc.cli.console import Speech
 from maxdisc.cli.labelled import LabelledRows
 
@@ -204,3 +204,30 @@ def test_the_interval_of_log_losses_is_that_of_paired_differences(pairs):
 
 def test_one_row_has_no_interval():
     assert log_loss_difference(np.array([1.0]), np.array([2.0]))["interval"] is None
+
+
+@pytest.fixture
+def narrow(monkeypatch):
+    """A screen of 40 columns, which breaks lines by itself; figures that are cut are lost."""
+    monkeypatch.setattr("maxdisc.cli.console._WIDE", 40)
+
+
+@pytest.mark.usefixtures("narrow")
+def test_a_narrow_terminal_has_all_figures_of_the_methods(capsys):
+    method = {"method": "gradient boosting", "accuracy": 0.9713, "accuracy_standard_error": 0.0312}
+    method |= {"log_loss": 0.6171, "fit_seconds": 12.345, "model_bytes": 34_567}
+    baselines._show({"folds": 5, "rows": 9, "classes": 2, "majority_accuracy": 0.5, "methods": [method]})
+    words = capsys.readouterr().out.splitlines()[-1].split()
+    assert words == ["gradient", "boosting", "97.1%", "±", "3.1%", "0.617", "12.35", "s", "34.6", "kB"]
+
+
+@pytest.mark.usefixtures("narrow")
+def test_a_narrow_terminal_has_all_figures_of_a_comparison(capsys):
+    rng = np.random.default_rng(0)
+    right, log_p = rng.random((2, 9)) < 0.7, np.log(rng.uniform(0.2, 1, (2, 9)))
+    judged = (JudgedRows("y", ["a"] * 9, *given) for given in zip(right, log_p, strict=True))
+    facts = compared(*judged, ("old.maxdisc", "new.maxdisc"))
+    compare._show(facts)
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("95 % interval"))
+    (low, high), (least, most) = facts["accuracy"]["interval"], facts["log_loss"]["interval"]
+    assert f"{low:+.1%} to {high:+.1%}  {least:+.4f} to {most:+.4f}" in line

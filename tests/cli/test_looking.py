@@ -234,7 +234,7 @@ def test_info(run, files, tmp_path):
     parts = ("150 rows of train.csv", "3: cooking, hockey, space", "ngram_range=(1, 2)", "--keep-moments")
     for part in parts:
         assert part in shown
-    assert "all as usual" in run("info", files / "iris.maxdisc").out
+    assert "all defaults" in run("info", files / "iris.maxdisc").out
     facts = run("info", files / "iris.maxdisc", "--json").json
     assert facts["about"]["label"] == "species"
     assert facts["bytes"] == (files / "iris.maxdisc").stat().st_size

@@ -57,7 +57,7 @@ def test_calibrated_is_the_default_and_shown(run, files, tmp_path):
     shown = run("info", tmp_path / "m")
     assert shown.code == 0
     assert f"log-loss {loss:.3f} on held-out folds" in shown.out
-    assert "all as usual" in shown.out
+    assert "all defaults" in shown.out
     told = run("info", tmp_path / "m", "--json").json["steps"][-1]["evidence"]
     assert told["log_loss"] == load(tmp_path / "m").evidence_.log_loss
 

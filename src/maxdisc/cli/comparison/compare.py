@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 #: A difference that chance makes less often than this is told as one.
 LEVEL = 0.05
+#: The figures of a comparison need this many columns.
+_WIDTH = 58
 
 
 @command
@@ -186,7 +188,7 @@ def _show(facts: dict[str, Any]) -> None:
 
     from maxdisc.inspection.safe_text import counted, visible
 
-    out = results()
+    out = results(_WIDTH)
     names = [visible(m["model"]) for m in facts["models"]]
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column(counted(facts["rows"], "row"), overflow="fold")

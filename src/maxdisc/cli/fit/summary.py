@@ -160,6 +160,8 @@ def _evidence_facts(classifier: Any) -> dict[str, Any]:
 
 def show_facts(facts: dict[str, Any]) -> None:
     """Show what a fit found, a line for each fact."""
+    from maxdisc.inspection.safe_text import counted
+
     noun = "features" if facts["kind"] != "text" else "terms" if facts["words_in_a_term"] > 1 else "words"
     kept, of = facts["features_kept"], facts["features"]
     lines = [
@@ -179,7 +181,7 @@ def show_facts(facts: dict[str, Any]) -> None:
         best = dict(tried[facts["search"]["chosen"]])
         del best["log_loss"], best["accuracy"]
         chosen = ", ".join(f"{name} {value}" for name, value in best.items())
-        lines.append(("chosen", f"{chosen}; best of {len(tried)} models"))
+        lines.append(("chosen", f"{chosen}; best of {counted(len(tried), 'model')}"))
     if facts["held_out_accuracy"] is not None:
         accuracy, error = facts["held_out_accuracy"], facts["held_out_standard_error"]
         baseline = f"baseline {facts['majority_accuracy']:.1%}"
