@@ -89,6 +89,13 @@ def test_a_row_alone_in_its_class_is_refused(run, tmp_path):
     assert "class 'c' has a single row" in done.err
 
 
+def test_documents_without_words_are_refused_with_advice_that_can_be_followed(run, tmp_path):
+    (tmp_path / "t.csv").write_text("body,y\n" + "a b,a\nc d,b\n" * 4)
+    done = run("baselines", tmp_path / "t.csv", "--text", "body", "--label", "y")
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert "use maxdisc fit with --token-pattern" in done.err
+
+
 def test_rows_without_a_label_are_not_learnt_from(run, files):
     done = run("baselines", files / "train.csv", "--unlabelled", "")
     assert done.code == 2

@@ -71,7 +71,7 @@ def baselines(
     roles = request.roles(dataset)
     parameters = request.parameters(roles, dataset.name)
     note_values(dataset, speech)
-    request.require_words(dataset.preview(), roles, speech)
+    request.require_words(dataset.preview(), roles, speech, by_option=False)
     rows = read_rows(request, dataset, roles, speech)
     note_roles(roles, rows, speech)
     speech.say_notes(done=False)
