@@ -14,9 +14,9 @@ from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import StratifiedKFold
 
 from maxdisc import MaxDiscClassifier, load
-from maxdisc.cli.comparison import peers
+from maxdisc.cli.comparison import baselines, compare, peers
 from maxdisc.cli.comparison.baselines import Comparison
-from maxdisc.cli.comparison.compare import accuracy_difference, log_loss_difference
+from maxdisc.cli.comparison.compare import JudgedRows, accuracy_difference, compared, log_loss_difference
 from maxdisc.cli.console import Speech
 from maxdisc.cli.labelled import LabelledRows
 
@@ -89,6 +89,13 @@ def test_a_row_alone_in_its_class_is_refused(run, tmp_path):
     assert "class 'c' has a single row" in done.err
 
 
+def test_documents_without_words_are_refused_with_advice_that_can_be_followed(run, tmp_path):
+    (tmp_path / "t.csv").write_text("body,y\n" + "a b,a\nc d,b\n" * 4)
+    done = run("baselines", tmp_path / "t.csv", "--text", "body", "--label", "y")
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert "use maxdisc fit with --token-pattern" in done.err
+
+
 def test_rows_without_a_label_are_not_learnt_from(run, files):
     done = run("baselines", files / "train.csv", "--unlabelled", "")
     assert done.code == 2
@@ -105,10 +112,18 @@ def test_counts_without_names_have_no_negative_naive_bayes():
 
 
 def test_words_and_pairs_are_terms():
-    pipeline = peers.text_peers(10, 5)["linear SVM"]
+    documents = ["one two three"]
+    pipeline = peers.text_peers(documents, 5)["linear SVM"]
     assert isinstance(pipeline[0], TfidfVectorizer)
-    pipeline[0].fit(["one two three"])
+    pipeline[0].fit(documents)
     assert set(pipeline[0].vocabulary_) == {"one", "two", "three", "one two", "two three"}
+
+
+def test_characters_are_terms_where_words_have_no_spaces():
+    documents = ["今日は雨が降ります", "明日は晴れでしょう"]
+    terms = peers.peers_of(documents, 5)["linear SVM"][0].fit(documents)
+    assert {"雨", "が", "雨 が"} <= set(terms.vocabulary_)
+    assert documents[0] not in terms.vocabulary_
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +164,18 @@ def test_the_words_say_which_is_better(run, files, rivals):
     assert same.count("no difference beyond chance") == 2
 
 
+def test_a_label_that_one_model_does_not_know_is_said_with_its_name(run, files, rivals, tmp_path):
+    """The model of fewer classes has the lower log-loss only because its rows are not counted."""
+    lines = (files / "train.csv").read_text().splitlines(keepends=True)
+    (tmp_path / "few.csv").write_text("".join(line for line in lines if not line.endswith(",space\n")))
+    few = tmp_path / "few.maxdisc"
+    assert run("fit", tmp_path / "few.csv", "-o", few, "-q").code == 0
+    done = run("compare", rivals[0], few, files / "test.csv")
+    assert f"20 rows have a label that {few} does not know, such as 'space'" in done.err
+    assert "(of 40 rows whose label both models know)" in done.out.splitlines()[-1]
+    assert run("compare", rivals[0], few, files / "test.csv", "--json").json["log_loss"]["rows"] == 40
+
+
 def test_what_cannot_be_compared_is_one_line(run, files, rivals):
     for arguments, told in (
         ((*rivals, "-"), "name a file"),
@@ -184,3 +211,30 @@ def test_the_interval_of_log_losses_is_that_of_paired_differences(pairs):
 
 def test_one_row_has_no_interval():
     assert log_loss_difference(np.array([1.0]), np.array([2.0]))["interval"] is None
+
+
+@pytest.fixture
+def narrow(monkeypatch):
+    """A screen of 40 columns, which breaks lines by itself; figures that are cut are lost."""
+    monkeypatch.setattr("maxdisc.cli.console._WIDE", 40)
+
+
+@pytest.mark.usefixtures("narrow")
+def test_a_narrow_terminal_has_all_figures_of_the_methods(capsys):
+    method = {"method": "gradient boosting", "accuracy": 0.9713, "accuracy_standard_error": 0.0312}
+    method |= {"log_loss": 0.6171, "fit_seconds": 12.345, "model_bytes": 34_567}
+    baselines._show({"folds": 5, "rows": 9, "classes": 2, "majority_accuracy": 0.5, "methods": [method]})
+    words = capsys.readouterr().out.splitlines()[-1].split()
+    assert words == ["gradient", "boosting", "97.1%", "±", "3.1%", "0.617", "12.35", "s", "34.6", "kB"]
+
+
+@pytest.mark.usefixtures("narrow")
+def test_a_narrow_terminal_has_all_figures_of_a_comparison(capsys):
+    rng = np.random.default_rng(0)
+    right, log_p = rng.random((2, 9)) < 0.7, np.log(rng.uniform(0.2, 1, (2, 9)))
+    judged = (JudgedRows("y", ["a"] * 9, *given) for given in zip(right, log_p, strict=True))
+    facts = compared(*judged, ("old.maxdisc", "new.maxdisc"))
+    compare._show(facts)
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("95 % interval"))
+    (low, high), (least, most) = facts["accuracy"]["interval"], facts["log_loss"]["interval"]
+    assert f"{low:+.1%} to {high:+.1%}  {least:+.4f} to {most:+.4f}" in line

@@ -94,6 +94,7 @@ def test_unknown_rows_are_unknown_whatever_else_is_asked(run, known, tmp_path):
     done = run("predict", model, rows, "--unknown", repr(threshold), "--costs", costs)
     assert [row["decision"] == "unknown" for row in done.rows] == strange.tolist()
     assert [row["expected_cost"] == "" for row in done.rows] == strange.tolist()
+    assert f"a row of the {len(strange) - strange.sum()} others" in done.err
 
 
 @pytest.mark.parametrize(

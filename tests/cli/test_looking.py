@@ -50,7 +50,10 @@ class TestEvaluate:
         done = run("evaluate", files / "topics.maxdisc", tmp_path / "new.csv", "--json")
         assert done.json["accuracy"] == pytest.approx(2 / 3)
         assert done.json["unknown_labels"] == {"astronomy": 20}
-        assert "20 rows have a label that the model does not know, such as 'astronomy'" in done.err
+        assert (
+            f"20 rows have a label that {files / 'topics.maxdisc'} does not know, such as 'astronomy'"
+            in done.err
+        )
 
 
 class TestReport:
@@ -231,7 +234,7 @@ def test_info(run, files, tmp_path):
     parts = ("150 rows of train.csv", "3: cooking, hockey, space", "ngram_range=(1, 2)", "--keep-moments")
     for part in parts:
         assert part in shown
-    assert "all as usual" in run("info", files / "iris.maxdisc").out
+    assert "all defaults" in run("info", files / "iris.maxdisc").out
     facts = run("info", files / "iris.maxdisc", "--json").json
     assert facts["about"]["label"] == "species"
     assert facts["bytes"] == (files / "iris.maxdisc").stat().st_size

@@ -42,7 +42,8 @@ def test_evidence_is_as_asked_for(run, files, tmp_path, evidence):
     assert facts["uncalibrated_log_loss"] == pytest.approx(alone.evidence_.raw_log_loss)
     assert facts["held_out_accuracy"] == pytest.approx(alone.evidence_.accuracy)
     assert facts["held_out_log_loss"] == pytest.approx(alone.evidence_.log_loss)
-    assert facts["held_out_standard_error"] == pytest.approx(alone.path_.standard_error[at])
+    share = alone.evidence_.accuracy
+    assert facts["held_out_standard_error"] == pytest.approx(np.sqrt(share * (1 - share) / len(y)))
     corrected = alone.evidence_.columns is not None
     assert facts["evidence"]["kind"] == ("refined" if corrected else "calibrated")
 
@@ -56,7 +57,7 @@ def test_calibrated_is_the_default_and_shown(run, files, tmp_path):
     shown = run("info", tmp_path / "m")
     assert shown.code == 0
     assert f"log-loss {loss:.3f} on held-out folds" in shown.out
-    assert "all as usual" in shown.out
+    assert "all defaults" in shown.out
     told = run("info", tmp_path / "m", "--json").json["steps"][-1]["evidence"]
     assert told["log_loss"] == load(tmp_path / "m").evidence_.log_loss
 

@@ -32,9 +32,11 @@ from maxdisc.inspection.safe_text import visible
 _WIDE = 200
 
 
-def results() -> Console:
-    """Return the console for results."""
-    return _Results(width=None if sys.stdout.isatty() else _WIDE, highlight=False)
+def results(least: int = 0) -> Console:
+    """Return the console for results; a narrower terminal breaks lines of a table, but loses no figure."""
+    out = _Results(width=None if sys.stdout.isatty() else _WIDE, highlight=False)
+    out.width = max(out.width, least)
+    return out
 
 
 class _Results(Console):

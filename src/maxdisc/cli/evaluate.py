@@ -122,17 +122,18 @@ def note_unknown(
 ) -> None:
     """Say how many labels the model does not know; raise ``BadInputError`` if it knows none of them."""
     from maxdisc.files import nearest
+    from maxdisc.inspection.safe_text import counted
 
     if not unknown:
         return
     first, count = next(iter(unknown)), sum(unknown.values())
     speech.note(
-        f"{count:,} rows have a label that the model does not know, such as {first!r}: "
-        "they count as wrong, and not in the log-loss"
+        f"{counted(count, 'row has', 'rows have')} a label that {model.path} does not know, such as "
+        f"{first!r}: wrong for the accuracy, and not in the log-loss"
     )
     if count == n_rows:
         raise BadInputError(
-            f"no label in column {model.label!r} of {dataset.name} is known to the model, first {first!r}"
+            f"no label in column {model.label!r} of {dataset.name} is known to {model.path}, first {first!r}"
             f"{nearest(first, model.classes)}"
         )
 

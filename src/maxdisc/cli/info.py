@@ -41,7 +41,7 @@ def _show_info(facts: dict[str, Any]) -> None:
         ("file", f"{facts['file']}, {size_of(facts['bytes'])}, format {facts['format']}"),
         ("written by", f"maxdisc {facts['maxdisc']}"),
         *_learnt(facts["steps"]),
-        ("settings", ", ".join(f"{k}={v}" for k, v in changed.items()) or "all as usual"),
+        ("settings", ", ".join(f"{k}={v}" for k, v in changed.items()) or "all defaults"),
     ]
     if "rows" in about:
         sources = shortened(", ".join(about.get("sources", [])), 160)

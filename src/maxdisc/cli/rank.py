@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from maxdisc.significance.table import Significance
 
 
+#: The figures of a ranking need this many columns.
+_WIDTH = 80
+
+
 @command
 @flatten_groups
 def rank(
@@ -177,7 +181,7 @@ def _show_ranking(model: LoadedModel, rows: list[dict[str, Any]], label: str | N
 
     from maxdisc.inspection.safe_text import visible
 
-    out = results()
+    out = results(_WIDTH)
     kept, of = model.classifier.n_selected_, model.classifier.n_features_in_
     what = "words" if model.text is not None else "features"
     title = (

@@ -212,7 +212,7 @@ def _confusion(report: Report) -> Markup:
     mistakes = _table(["true", "taken for", "rows"], pairs, "The most frequent mistakes") if pairs else None
     if len(confusion.labels) == 2:
         mistakes = None  # the matrix says it all
-    return _section("What is taken for what", body, mistakes)
+    return _section("Confusion matrix", body, mistakes)
 
 
 def _matrix(labels: list[str], classes: list[str], counts: list[list[int]]) -> Markup:
@@ -249,7 +249,7 @@ def _reliability(report: Report) -> Markup:
         f"{scores.calibration_error:.3f}."
     )
     return _section(
-        "Can its probabilities be believed?",
+        "Calibration",
         _figure(inline_svg(display.plot, label, "reliability", 240), caption),
     )
 

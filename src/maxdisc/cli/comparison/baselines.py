@@ -27,6 +27,8 @@ OURS = "maxdisc"
 _TINY = 1e-15
 #: A table of fewer cells is fitted by one thread.
 _SMALL_CELLS = 10**6
+#: The figures of the methods need this many columns.
+_WIDTH = 66
 
 
 @command
@@ -69,7 +71,7 @@ def baselines(
     roles = request.roles(dataset)
     parameters = request.parameters(roles, dataset.name)
     note_values(dataset, speech)
-    request.require_words(dataset.preview(), roles, speech)
+    request.require_words(dataset.preview(), roles, speech, by_option=False)
     rows = read_rows(request, dataset, roles, speech)
     note_roles(roles, rows, speech)
     speech.say_notes(done=False)
@@ -260,7 +262,7 @@ def _show(facts: dict[str, Any]) -> None:
     """Show a line for each method, ours first."""
     from rich.table import Table
 
-    out = results()
+    out = results(_WIDTH)
     out.print(
         f"{facts['folds']} folds of {facts['rows']:,} rows in {facts['classes']} classes "
         f"(the largest class alone: {facts['majority_accuracy']:.1%})",

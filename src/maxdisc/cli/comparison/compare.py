@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 #: A difference that chance makes less often than this is told as one.
 LEVEL = 0.05
+#: The figures of a comparison need this many columns.
+_WIDTH = 58
 
 
 @command
@@ -124,7 +126,7 @@ def compared(first: JudgedRows, second: JudgedRows, names: tuple[str, str]) -> d
             for name, judged, loss in zip(names, (first, second), losses, strict=True)
         ],
         "accuracy": accuracy_difference(first.right, second.right),
-        "log_loss": log_loss_difference(*losses),
+        "log_loss": {"rows": int(known.sum()), **log_loss_difference(*losses)},
     }
 
 
@@ -184,14 +186,14 @@ def _show(facts: dict[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from maxdisc.inspection.safe_text import visible
+    from maxdisc.inspection.safe_text import counted, visible
 
-    out = results()
+    out = results(_WIDTH)
     names = [visible(m["model"]) for m in facts["models"]]
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(f"{facts['rows']:,} rows", overflow="fold")
+    table.add_column(counted(facts["rows"], "row"), overflow="fold")
     for name in ("accuracy", "log-loss"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     for name, m in zip(names, facts["models"], strict=True):
         table.add_row(Text(name), f"{m['accuracy']:.1%}", _shown(m["log_loss"], ".4f"))
     difference, loss = facts["accuracy"], facts["log_loss"]
@@ -205,7 +207,10 @@ def _show(facts: dict[str, Any]) -> None:
         f"only {names[1]} in {difference['only_second_right']:,}, p = {difference['p_value']:.2g}"
     )
     out.print(Text(f"accuracy: {_verdict(difference['better'], names)} ({pairs})"), soft_wrap=True)
-    out.print(Text(f"log-loss: {_verdict(loss['better'], names)}"), soft_wrap=True)
+    told = f"log-loss: {_verdict(loss['better'], names)}"
+    if loss["rows"] < facts["rows"]:
+        told += f" (of {counted(loss['rows'], 'row')} whose label both models know)"
+    out.print(Text(told), soft_wrap=True)
 
 
 def _shown(value: float | None, form: str) -> str:

@@ -32,16 +32,24 @@ def peers_of(X: Any, smallest: int) -> dict[str, Any]:
     ``smallest`` is the number of training rows of the smallest class, which bounds the inner folds.
     """
     if isinstance(X, list):
-        return text_peers(len(X), smallest)
+        return text_peers(X, smallest)
     return sparse_peers(X, smallest) if hasattr(X, "tocsr") else table_peers(X, smallest)
 
 
-def text_peers(n_documents: int, smallest: int) -> dict[str, Any]:
-    """Return classifiers of documents, of tf-idf of words and pairs of words."""
+def text_peers(documents: Sequence[str], smallest: int) -> dict[str, Any]:
+    """Return classifiers of documents, of tf-idf of words and pairs of words.
+
+    Where words have no spaces between them, they are characters and pairs of these, as for maxdisc: a whole
+    clause would be a word.
+    """
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    least = 2 if n_documents >= _MANY_DOCUMENTS else 1
+    from maxdisc.words.scripts import CHARACTERS, is_unspaced
+
+    least = 2 if len(documents) >= _MANY_DOCUMENTS else 1
     terms = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2), min_df=least)
+    if is_unspaced(documents):
+        terms.set_params(token_pattern=CHARACTERS)
     return {name: make_pipeline(terms, model) for name, model in _linear(smallest, MultinomialNB()).items()}
 
 

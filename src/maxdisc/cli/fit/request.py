@@ -123,8 +123,11 @@ class FitRequest:
             require_numbers(roles, "--engine spark")
         return roles
 
-    def require_words(self, batch: Batch, roles: Roles, speech: Speech) -> None:
-        """Raise ``BadInputError`` if most of the first documents hold no word; tell of some."""
+    def require_words(self, batch: Batch, roles: Roles, speech: Speech, *, by_option: bool = True) -> None:
+        """Raise ``BadInputError`` if most of the first documents hold no word; tell of some.
+
+        ``by_option``: whether the command has an option that says what a word is.
+        """
         if roles.text is None:
             return
         pattern = _pattern(self.words["token_pattern"])
@@ -134,11 +137,12 @@ class FitRequest:
         if 2 * without > len(there):
             is_usual = self.words["token_pattern"] == TOKEN_PATTERN
             what = ", which is two letters or digits or more" if is_usual else ""
+            say = "say" if by_option else "leave them out, or use maxdisc fit with"
             raise BadInputError(
-                f"{told}{what}: say --token-pattern '\\S+' to take whatever stands between spaces as words."
+                f"{told}{what}: {say} --token-pattern '\\S+' to take whatever stands between spaces as words."
             )
         if 10 * without > len(there):
-            speech.note(f"{told}: --token-pattern says what a word is")
+            speech.note(f"{told}: --token-pattern says what a word is" if by_option else told)
 
     def parameters(self, roles: Roles, source: str) -> dict[str, Any]:
         """Return the parameters of the classifier for these columns."""

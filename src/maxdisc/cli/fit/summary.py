@@ -68,11 +68,18 @@ def fit_facts(
             at = int(path.sizes.searchsorted(classifier.n_selected_))
         facts["held_out_accuracy"] = float(path.mean_accuracy[at] if weighed is None else weighed.accuracy)
         facts["held_out_log_loss"] = float(path.mean_log_loss[at] if weighed is None else weighed.log_loss)
-        facts["held_out_standard_error"] = float(path.standard_error[at])
+        # The path is of evidence before the last calibration, so its folds are not those of this accuracy.
+        error = path.standard_error[at] if weighed is None else _error_of_share(weighed)
+        facts["held_out_standard_error"] = float(error)
         facts["folds"] = len(path.weight)
     if search is not None:
         facts["search"] = _search_facts(search)
     return facts
+
+
+def _error_of_share(judged: Any) -> float:
+    """Return the standard error of an accuracy as a share of rows."""
+    return math.sqrt(max(judged.accuracy * (1 - judged.accuracy), 0.0) / max(judged.n_rows, 1.0))
 
 
 def _families_of(fitted: ModelView) -> dict[str, int]:
@@ -153,6 +160,8 @@ def _evidence_facts(classifier: Any) -> dict[str, Any]:
 
 def show_facts(facts: dict[str, Any]) -> None:
     """Show what a fit found, a line for each fact."""
+    from maxdisc.inspection.safe_text import counted
+
     noun = "features" if facts["kind"] != "text" else "terms" if facts["words_in_a_term"] > 1 else "words"
     kept, of = facts["features_kept"], facts["features"]
     lines = [
@@ -172,7 +181,7 @@ def show_facts(facts: dict[str, Any]) -> None:
         best = dict(tried[facts["search"]["chosen"]])
         del best["log_loss"], best["accuracy"]
         chosen = ", ".join(f"{name} {value}" for name, value in best.items())
-        lines.append(("chosen", f"{chosen}; best of {len(tried)} models"))
+        lines.append(("chosen", f"{chosen}; best of {counted(len(tried), 'model')}"))
     if facts["held_out_accuracy"] is not None:
         accuracy, error = facts["held_out_accuracy"], facts["held_out_standard_error"]
         baseline = f"baseline {facts['majority_accuracy']:.1%}"

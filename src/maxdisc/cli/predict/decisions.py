@@ -161,8 +161,9 @@ class Decisions:
         if options.abstain_below is not None:
             told.append(f"{self.n_abstained:,} of them without a label (below {options.abstain_below:g})")
         if self.costs is not None and self.n_rows > self.n_unknown:
-            mean = self.cost / (self.n_rows - self.n_unknown)
-            told.append(f"expected cost {mean:.4g} a row")
+            n_decided = self.n_rows - self.n_unknown
+            whose = f" of the {n_decided:,} others" if self.n_unknown else ""
+            told.append(f"expected cost {self.cost / n_decided:.4g} a row{whose}")
         return ", ".join(told)
 
 
