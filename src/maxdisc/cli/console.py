@@ -61,11 +61,17 @@ def readable(text: str) -> str:
 
 
 def say_facts(facts: Iterable[tuple[str, str]]) -> None:
-    """Names and what belongs to them, a line each, on standard output."""
-    table = Table.grid(padding=(0, 2))
+    """Print names and values, a line each; on a terminal, long values go on in lines of their own."""
+    facts = list(facts)
+    if sys.stdout.isatty():
+        table = Table.grid(padding=(0, 2))
+        for name, value in facts:
+            table.add_row(Text(name, style="bold"), Text(visible(value), overflow="fold"))
+        results().print(table)
+        return
+    width = max(len(name) for name, _ in facts)
     for name, value in facts:
-        table.add_row(Text(name, style="bold"), Text(visible(value), overflow="fold"))
-    results().print(table)
+        results().print(Text(f"{name:{width}}  {visible(value)}"), soft_wrap=True)
 
 
 def say_json(facts: dict[str, Any]) -> None:

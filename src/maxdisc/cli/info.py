@@ -83,7 +83,7 @@ def _families(step: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the family of the densities, or how many columns are of each."""
     counts = step.get("families", {})
     if step["kind"] in JOINT:
-        return [("family", "gaussian, all features kept described jointly")]
+        return [("family", "gaussian, one joint density of the selected features")]
     if len(counts) == 1:
         return [("family", next(iter(counts)))]
     told = ", ".join(f"{n:,} {name}" for name, n in counts.items())

@@ -192,8 +192,9 @@ def show_facts(facts: dict[str, Any]) -> None:
     line = calibration_line(facts["evidence"], facts["held_out_log_loss"], ", ".join(compared))
     lines.append(("calibration", line))
     if facts["compiled_functions"]:
-        told = f"{facts['compiled_functions']} functions in {facts['compiled_seconds']:.1f} s; later runs "
-        lines.append(("compiled", f"{told}{'find them' if facts['compiled_is_kept'] else 'compile again'}"))
+        later = "find them" if facts["compiled_is_kept"] else "compile again"
+        told = f"{counted(facts['compiled_functions'], 'function')} in {facts['compiled_seconds']:.1f} s"
+        lines.append(("compiled", f"{told}; later runs {later}"))
     lines.append(("model", f"{facts['model']}, {size_of(facts['bytes'])}, in {facts['seconds']:.1f} s"))
     say_facts(lines)
 
