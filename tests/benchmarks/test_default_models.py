@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -64,6 +66,38 @@ def run(folder, *arguments):
 def test_the_page_is_what_its_generator_makes_of_the_stored_record():
     """After a new record: python -m benchmarks.default_page."""
     assert make_page(Record(RESULTS)) == PAGE.read_text(encoding="utf-8")
+
+
+def table_rows(text, heading):
+    """Return the rows of the first table under a heading, by their first cell; emphasis is left out."""
+    lines = text.split(heading, 1)[1].splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("| ---"))
+    rows = itertools.takewhile(lambda line: line.startswith("|"), lines[start + 1 :])
+    cells = ([cell.strip().strip("*") for cell in row.strip("|").split("|")] for row in rows)
+    return {name: values for name, *values in cells}
+
+
+def test_the_readme_has_the_figures_of_the_page():
+    readme = (PAGE.parents[2] / "README.md").read_text(encoding="utf-8")
+    page = PAGE.read_text(encoding="utf-8")
+    shown, means = table_rows(readme, "## Measured"), table_rows(page, "Means over")
+    titles = {"naive Bayes (complement)": "ComplementNB", "NBSVM, words and pairs": "NBSVM"}
+    assert {titles.get(name, name) for name in shown} == set(means)
+    for name, (accuracy, loss, ece, used, seconds) in shown.items():
+        found = means[titles.get(name, name)]
+        assert [accuracy, loss, ece, used] == [found[0], found[2], found[3], found[5]], name
+        assert seconds == f"{float(found[4]):.1f}", name
+    ours, svm, logistic = (shown[n] for n in ("maxdisc", "LinearSVC, words and pairs", "logistic regression"))
+    selected, _, _, megabytes = table_rows(page, "maxdisc alone")["20 Newsgroups"][-4:]
+    for claim in (
+        f"nine text corpora: {float(ours[0]):.1f} %; a tuned linear SVM on words and pairs of words has "
+        f"{float(svm[0]):.1f} %",
+        f"of its probabilities: {float(ours[2]):.1f} %",
+        f"tuned logistic regression has {float(logistic[2]):.1f} %",
+        f"{round(int(selected.replace(',', '')), -3):,} of 130,000 words, "
+        f"a file of {float(megabytes):.0f} MB",
+    ):
+        assert claim in readme
 
 
 def test_every_method_is_recorded_on_every_row_of_its_sections(data):

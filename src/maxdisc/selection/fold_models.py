@@ -220,7 +220,7 @@ def fewest_features(losses: Floats, correct: Floats, weights: Floats, rule: Rule
     # steep beginning.
     path = losses @ weights / total
     rough = NORMAL_MEDIAN * np.median(np.abs(path - _local_lines(path, ROUGH_SIZES)))
-    return int(np.argmax(mean <= np.sqrt(variance + 2 * rough**2) + 1e-12))
+    return int(np.argmax(mean <= np.sqrt(variance + rough**2) + 1e-12))
 
 
 def _local_lines(values: Floats, width: int) -> Floats:
