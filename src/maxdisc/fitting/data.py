@@ -215,7 +215,6 @@ def data_of(settings: Settings, given: Labelled, frame: Any, groups: Any) -> Dat
     given = given.with_weight()
     classes = np.unique(given.labels)
     require_classes(given.labels, classes)
-    begin_phase("choosing families of densities")
     schema = _settled(settings, given, frame, classes)
     return Data(given.rows(classes, schema), plans, classes, schema, given.names, documents=given.documents)
 
@@ -240,9 +239,10 @@ def batch_of(
 def _settled(
     settings: Settings, given: Labelled, frame: Any, classes: npt.NDArray[np.generic]
 ) -> Schema | None:
-    """The families of columns that are told apart, and what is known of them."""
+    """Return the families of columns and their levels; None for rows of one family."""
     if not isinstance(given.X, Cells):
         return None
+    begin_phase("choosing families of densities")
     codes = np.searchsorted(classes, given.labels)
     if settings.settles_by_totals:
         totals = TableTotals.of(given.X, given.labels, given.names, given.weights)
