@@ -122,6 +122,7 @@ def test_a_child_of_the_process_forgets_the_limits_of_others():
             with limited_blas(2):
                 os.write(writer, bytes(blas_threads()))
             os._exit(0)
+    os.close(writer)  # or a child that died would be waited for
     os.waitpid(child, 0)
     assert os.read(reader, 2) == bytes([3, 2])
     assert blas_threads() == {3}
