@@ -204,7 +204,8 @@ def lump_p_values(sums: Floats, n: Floats, squared: Floats, nonzero: Floats, exa
     share, some, rows_there = (np.take_along_axis(a, at, axis=0)[0] for a in (share, sums, n))
     rest = np.maximum(total - some, 0.0)
     safe = np.where(varies & known, total, 1.0)
-    lump = np.where(varies & known, variance * rows / safe, 1.0)
+    with np.errstate(over="ignore"):  # lumps beyond all numbers tell nothing, whatever they are
+        lump = np.where(varies & known, variance * rows / safe, 1.0)
     # As many lumps to a row as would leave so many cells empty.
     per_row = -np.log1p(-nonzero / (rows + 0.5))
     unit = np.minimum(lump, safe / np.maximum(rows * per_row, 1e-9))
