@@ -52,11 +52,11 @@ def parse_dates(text: pa.Array, order: str) -> tuple[Moments, pa.Array]:
     hour = np.where(half == "p", hour % 12 + 12, np.where(half == "a", hour % 12, hour))
     minute, second = field("minute"), field("second")
     first = ((year - 1970) * 12 + month - 1).astype("datetime64[M]")
-    days = first.astype("datetime64[D]") + (day - 1)
+    days = first.astype("datetime64[D]") + (day - 1).astype("timedelta64[D]")
     good = matched & (month >= 1) & (month <= 12) & (day >= 1) & (days.astype("datetime64[M]") == first)
     good &= (hour < 24) & (minute < 60) & (second <= 60)
-    seconds = days.astype("datetime64[s]") + (3600 * hour + 60 * minute + second)
-    seconds[~good] = np.datetime64("NaT")
+    seconds = days.astype("datetime64[s]") + (3600 * hour + 60 * minute + second).astype("timedelta64[s]")
+    seconds[~good] = np.datetime64("NaT", "s")
     return seconds, pa.array(good, mask=missing)
 
 

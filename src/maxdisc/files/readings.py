@@ -87,7 +87,7 @@ class Reading:
         if is_moments(array.type):
             return moments_of(array)
         if pa.types.is_null(array.type):
-            return np.full(len(array), np.datetime64("NaT"), dtype="datetime64[s]")
+            return np.full(len(array), np.datetime64("NaT", "s"), dtype="datetime64[s]")
         text = as_text(array, self.columns[0], where)
         moments, good = parse_dates(text, self.notation)
         _require_all(good, text, self.columns[0], where, f"a date ({ORDERS[self.notation]}); ")
