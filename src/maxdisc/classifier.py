@@ -144,10 +144,10 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
     random_state : int, RandomState or None, default=None
         If given, rows are shuffled before an int or "holdout" ``cv`` deals them out; also seeds ``sample``.
     n_jobs : int or None, default=None
-        How many threads ``fit`` may use, those of BLAS included: None for as many as ``MAXDISC_NUM_THREADS``
-        or ``OMP_NUM_THREADS`` say, else one for each usable core, as does -1. While BLAS has one thread
-        (``OPENBLAS_NUM_THREADS=1``), results are equal to the last bit for any ``n_jobs``, else to 1e-10:
-        BLAS adds in another order with more threads.
+        How many threads ``fit`` may use: None for as many as ``MAXDISC_NUM_THREADS`` or ``OMP_NUM_THREADS``
+        say, else one for each usable core, as does -1. BLAS has one thread, or as many as ``n_jobs`` or
+        ``MAXDISC_NUM_THREADS`` say. While it has one, results are equal to the last bit for any number of
+        threads, else to 1e-10: BLAS adds in another order with more threads.
     verbose : int, default=0
         If positive, ``fit`` prints a line when a phase begins, and what was chosen.
     categorical_features : array-like, default=None
@@ -458,10 +458,14 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """Whatever goes wrong inside leaves the estimator as it was."""
+        """Leave the estimator as it was if anything goes wrong inside.
+
+        BLAS has one thread unless more are asked for: most products are small, and where other processes
+        work too, its threads wait for each other for several times as long as the products take.
+        """
         before = self.__dict__.copy()
         try:
-            with limited_threads(given_jobs(self.n_jobs)), limited_blas(asked_threads()):
+            with limited_threads(given_jobs(self.n_jobs)), limited_blas(asked_threads() or 1):
                 yield
         except BaseException:
             self.__dict__.clear()

@@ -40,7 +40,7 @@ def three_threads():
 
 
 @pytest.mark.usefixtures("three_threads")
-@pytest.mark.parametrize(("n_jobs", "expected"), [(1, 1), (2, 2), (9, 3), (None, 3)])
+@pytest.mark.parametrize(("n_jobs", "expected"), [(1, 1), (2, 2), (9, 3), (None, 1)])
 def test_a_fit_bounds_blas_and_leaves_it_as_it_was(n_jobs, expected, monkeypatch):
     monkeypatch.delenv("MAXDISC_NUM_THREADS", raising=False)
     seen = []
