@@ -1,8 +1,9 @@
 """Evidence of rows of every length: densities and a conditional model of selected features, weighed together.
 
 Sparse rows of one Euclidean length, such as those of documents, are scaled anew over the selected features.
-Held-out rows and shorter copies of them then tell how much the generative evidence, the conditional model and
-the class biases count for rows of how many features.
+Three scores are linear in these: the log-likelihood of each class, that of all other classes together (which
+counts against the class), and the conditional model's. Held-out rows and shorter copies of them give the
+weight of each, and the biases of the classes, for rows of any number of features.
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ N_COUNTS = 7
 LONG = 0.98
 #: Copies differ by up to this factor from the number of features that they are made for.
 SPREAD = 1.5
+#: The ridge of a feature falls with this power of the spread of its densities, twice.
+ADAPTED = 0.25
 #: Rows that are this short by themselves count more than copies: they may be of another kind.
 COPY_WEIGHT = 0.1
 
@@ -103,16 +106,23 @@ class _Model:
     Z: Matrix  # (N, K), of Euclidean length 1
     moments: ClassMoments
     decision: LinearDecision
+    rest: Floats  # (C, K): natural parameters of all classes but one
     trained: Floats  # (N,)
     unit: Floats  # (K,)
 
-    def scores(self, rows: Matrix, evidence: Floats, fits: Sequence[RidgeFit]) -> list[Floats]:
-        """Return evidence and conditional scores (n, C, 2) of unit rows, for each fit.
+    def scores(self, rows: Matrix, strength: Floats, fits: Sequence[RidgeFit]) -> list[Floats]:
+        """Return the three scores (n, C, 3) of unit rows, for each fit.
 
-        ``evidence`` (K, C) are weights of unit rows.
+        ``strength`` (K,) are the calibrated weights of the densities of unit rows.
         """
-        generative, scaled = np.asarray(rows @ evidence), _times(rows, self.unit)
-        return [bounded(np.stack([generative, fit.scores(scaled)], axis=2)) for fit in fits]
+        scaled, weighed = _times(rows, self.unit), _times(rows, strength)
+        generative = [np.asarray(weighed @ table.T) for table in (self.decision.weights[0], -self.rest)]
+        return [bounded(np.stack([*generative, fit.scores(scaled)], axis=2)) for fit in fits]
+
+    def correction(self, weights: Floats, strength: Floats, fit: RidgeFit) -> Floats:
+        """Return the last two of the scores, times their weights, for rows of unit length, shape (C, K)."""
+        _, of_rest, of_fit = weights
+        return np.asarray(of_fit * (fit.weights * self.unit[:, None]).T - of_rest * strength * self.rest)
 
 
 def _times(rows: Matrix, unit: Floats) -> Matrix:
@@ -191,7 +201,10 @@ class SelectedFolds:
         (moments, *_) = ArrayRows(X, rows.labels, rows.n_classes, trained).moments(self.family)
         every = np.arange(len(columns))
         decision = in_single(LinearDecision.of(self.family, moments, self.smoothing, every, self.prior))
-        return _Model(columns, edges, Z, moments, decision, trained, rare_units(Z, trained))
+        natural = decision.weights[0]
+        rest = LinearDecision.of(self.family, moments.rest(), self.smoothing, every, self.prior).weights[0]
+        unit = rare_units(Z, trained, spread(natural, moments.weight) ** ADAPTED)
+        return _Model(columns, edges, Z, moments, decision, rest, trained, unit)
 
     # ------------------------------------------------------------------ as HeldOutTrials
 
@@ -227,10 +240,9 @@ class SelectedFolds:
 
     # ------------------------------------------------------------------ evidence and conditional model
 
-    def evidence_weights(self, model: _Model, evidence: Evidence) -> Floats:
-        """Return the calibrated natural parameters for unit rows, shape (K, C)."""
-        strength = np.repeat(evidence.weights, np.diff(model.edges, prepend=0))
-        return np.ascontiguousarray((model.decision.weights[0] * strength * self.length).T)
+    def strength(self, model: _Model, evidence: Evidence) -> Floats:
+        """Return the calibrated weights of the densities of features, for unit rows, shape (K,)."""
+        return np.repeat(evidence.weights * self.length, np.diff(model.edges, prepend=0))
 
     def fits(self, model: _Model, ridges: Sequence[float]) -> Iterator[RidgeFit]:
         """Fit the conditional model to the training rows with each ridge."""
@@ -238,6 +250,12 @@ class SelectedFolds:
         codes, weights = self.rows.labels[training], model.trained[training]
         Z = _times(model.Z[training], model.unit)
         return fit_ridges(Z, codes, weights, ridges, self.rows.n_classes, tol=LARGEST_GAP)
+
+
+def spread(natural: Floats, weight: Floats) -> Floats:
+    """Return the standard deviations of natural parameters (C, K) over classes with these weights (C,)."""
+    share = weight / weight.sum()
+    return np.asarray(np.sqrt(share @ (natural - share @ natural) ** 2))
 
 
 def in_single(decision: LinearDecision) -> LinearDecision:
@@ -318,14 +336,14 @@ class _ByLength:
                 f"{final.gap / final.objective:.1%} of its objective."
             )
         # The bias of the conditional model is that of all rows: part of the biases of each length.
-        correction_share = lengths.weights[:, 1:]
-        lengths = replace(lengths, bias=lengths.bias + correction_share * final.bias)
+        lengths = replace(lengths, bias=lengths.bias + lengths.weights[:, 1:] * whole.weights[2] * final.bias)
+        strength = folds.strength(model, self.evidence)
         evidence = replace(
             self.evidence,
             edges=model.edges,
             bias=np.zeros(self.n_classes),
             columns=model.columns,
-            correction=rounded((final.weights * model.unit[:, None]).T / folds.length),
+            correction=rounded(model.correction(whole.weights, strength, final) / folds.length),
             log_loss=log_loss,
             accuracy=accuracy,
             n_rows=float(equal_rows(row_weights)),
@@ -357,8 +375,7 @@ class _ByLength:
 
     def scores(self, fold: int, fits: Sequence[RidgeFit]) -> list[Floats]:
         model = self.folds.model(fold)
-        weights = self.folds.evidence_weights(model, self.evidence)
-        return model.scores(model.Z[self.held[fold]], weights, fits)
+        return model.scores(model.Z[self.held[fold]], self.folds.strength(model, self.evidence), fits)
 
     def learn(self, fits: dict[int, RidgeFit], tensor: Floats, whole: SharedWeights) -> LengthWeights:
         """Learn weights and biases at some numbers of features from held-out rows and shorter copies."""
@@ -372,16 +389,17 @@ class _ByLength:
         tensors, at, n_features = (np.concatenate(values) for values in zip(*parts, strict=True))
         codes, weights = folds.rows.labels[at], folds.weights[at]
         weights[len(tensor) :] *= COPY_WEIGHT
-        # Shares of the weights that full rows have, so that the ridge draws towards these.
-        tensors = tensors * whole.weights
+        # Shares of the weights that full rows have, so that the ridge draws towards these: one for the
+        # evidence, one for what corrects it.
+        tensors = np.stack([tensors[:, :, 0] * whole.weights[0], tensors[:, :, 1:] @ whole.weights[1:]], axis=2)
         hat, found = hats(n_features, counts) * weights[:, None], []
-        start = replace(whole, weights=np.ones_like(whole.weights))
+        start = replace(whole, weights=np.ones(2))
         for some in hat.T[::-1]:
             near = some > 0
             # Where no row has about so many features, the weights are those of more features.
             start = self.weigh(tensors[near], codes[near], some[near], start) if near.any() else start
             found.append(start)
-        shares = np.stack([fit.weights * whole.weights for fit in found[::-1]])
+        shares = np.stack([fit.weights * [whole.weights[0], 1.0] for fit in found[::-1]])
         biases = np.stack([fit.bias - self.level for fit in found[::-1]])
         nothing = np.zeros((1, self.n_classes))
         return LengthWeights(
@@ -396,7 +414,7 @@ class _ByLength:
     ) -> Iterator[tuple[Floats, Integers, Integers]]:
         """Yield scores, rows and numbers of features of shorter copies of held-out rows."""
         model, hashes = self.folds.model(fold), row_hashes(self.folds.rows.X, rows)
-        weights = self.folds.evidence_weights(model, self.evidence)
+        strength = self.folds.strength(model, self.evidence)
         for copy, count in enumerate(counts):
             jitter = SPREAD ** (2 * to_unit(scrambled(hashes + uniform_seed(copy))) - 1)
             share = np.minimum(count * jitter / np.maximum(stored, 1), 1.0)
@@ -406,5 +424,5 @@ class _ByLength:
             shorter = select_features(self.shorten(rows[some], share[some], copy), model.columns, 1.0)
             n_features = np.diff(shorter.indptr)
             kept = np.flatnonzero(n_features)
-            (tensor,) = model.scores(shorter[kept], weights, [fit])
+            (tensor,) = model.scores(shorter[kept], strength, [fit])
             yield tensor, rows[some[kept]], n_features[kept]

@@ -354,12 +354,15 @@ def known_features(X: Matrix, rows: Booleans, least_rows: int | Integers) -> Boo
     return np.asarray(np.bincount(X.indices[stored], minlength=X.shape[1]) >= least_rows)
 
 
-def rare_units(Z: Matrix, weight: Floats) -> Floats:
-    """Return the units of sparse columns, by which rare ones count more; rows have length 1 on average."""
+def rare_units(Z: Matrix, weight: Floats, factor: Floats | float = 1.0) -> Floats:
+    """Return the units of sparse columns, by which rare ones count more; rows have length 1 on average.
+
+    ``factor`` (K,) are further factors of the units.
+    """
     total, cells = weight.sum(), np.repeat(weight, np.diff(Z.indptr))
     share = np.bincount(Z.indices, cells, Z.shape[1]) / total
     square = np.bincount(Z.indices, cells * Z.data**2, Z.shape[1]) / total
-    unit = np.where(share > 0, 1.0 - np.log(np.where(share > 0, share, 1.0)), 0.0)
+    unit = factor * np.where(share > 0, 1.0 - np.log(np.where(share > 0, share, 1.0)), 0.0)
     length = np.sqrt(float(unit**2 @ square))
     return unit / (length if length > 0 else 1.0)
 
