@@ -1,4 +1,4 @@
-"""Divergences of mixed columns: what each cell of a block adds, and what it would add by chance."""
+"""Divergences of mixed columns: the contribution of each cell, and its expectation by chance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Features that repeat each other: relevance beyond what the chosen ones already say."""
+"""Ranking of features with correction for redundancy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The outside of a model file: safetensors, one JSON document, and a checksum over every bit."""
+"""The container format of model files: safetensors with a JSON document and a checksum."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _DTYPES = {
 
 
 class ModelFileError(ValueError):
-    """A model that cannot be saved, or a file that holds no model this version can trust; always one line.
+    """A model that cannot be saved, or an invalid model file; the message is one line.
 
     Examples
     --------

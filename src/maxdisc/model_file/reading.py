@@ -1,4 +1,4 @@
-"""From the document and the tensors of a file to a model, or to one line that says what is wrong."""
+"""Reading of model files: from the document and the tensors to a validated model."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ _OPTIONAL = {
 _SINCE = {"joint": 2, "weighed": 2, "averaged": 2, "discriminative": 2, "scaler": 2, "mixed": 3}
 #: What the names of tensors end in that only the third format has.
 _THIRD = {"familiarity", "squared", "squares", "stability"}
-#: Rows with more features are none that anyone has.
+#: No real rows have more features.
 _MOST_FEATURES = 2**31
 
 
