@@ -1,4 +1,4 @@
-"""A model file in use: which columns it wants, and what it makes of a batch."""
+"""Loaded models: their columns, and predictions of batches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from maxdisc.inspection.model_view import ModelView
 from maxdisc.model_file.about import remembered
 from maxdisc.model_file.persistence import describe, load
 
-# Of how many columns a note tells what is new in them.
+# Number of columns whose unseen categories a note lists.
 _MOST_COLUMNS = 5
 
 
@@ -144,7 +144,7 @@ class LoadedModel(ModelInput):
             return self.said(raw)
 
     def reasons(self, said: Predictions, n: int) -> list[list[Reason]]:
-        """For each row the features that spoke loudest for its class against the runner-up."""
+        """Return for each row the features with the largest log-odds of its class against the runner-up."""
         decision = self.classifier.decision_
         names = self.fitted.names[decision.columns]
         X = self.classifier._rows(said.X) if self.fitted.mixed else said.X

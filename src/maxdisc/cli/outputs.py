@@ -1,4 +1,4 @@
-"""Files that commands write: refused before the work begins, whole or not at all."""
+"""Output files of commands: validated before the work begins, and written atomically."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class _Terminal(io.RawIOBase):
 
 @contextmanager
 def opened_output(output: Path | None) -> Iterator[BinaryIO]:
-    """A file that takes its name only once it is whole; None is standard output."""
+    """Open an output file that is written atomically; None is standard output."""
     if output is None:
         sys.stdout.flush()
         yield cast("BinaryIO", _Terminal(sys.stdout)) if sys.stdout.isatty() else sys.stdout.buffer

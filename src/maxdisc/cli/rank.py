@@ -1,4 +1,4 @@
-"""``rank``: the features that tell the classes apart."""
+"""``rank``: the features that distinguish the classes."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def rank(
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """List the features that tell the classes apart, best first, and how far each can be trusted.
+    """List the features that distinguish the classes, best first, with their reliability.
 
     [bold]Examples[/]
 

@@ -1,4 +1,4 @@
-"""Standard output and standard error of a command: written to the last byte, or known not to be."""
+"""Standard output and standard error of a command: written completely, or with an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Some rows of one file, and what their cells mean."""
+"""Batches of rows of one file."""
 
 from __future__ import annotations
 

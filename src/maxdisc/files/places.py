@@ -1,4 +1,4 @@
-"""Which files the arguments name, and what is in them."""
+"""Files named by arguments, and their formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What columns hold that are written as numbers or dates, but not as plain numbers."""
+"""Detection of the notation of numbers and dates in columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from maxdisc.files.date_notations import ORDERS, Moments, is_moments, moments_of
 from maxdisc.files.number_notations import DECIMALS, parse_numbers, unit_of, without_unit
 from maxdisc.files.readings import NUMBER, UNCLEAR, Reading
 
-#: So many cells of a column are looked at before all of them.
+#: Number of cells of a column that are checked before all of them.
 _HEAD = 200
 
 

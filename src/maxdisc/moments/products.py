@@ -1,6 +1,6 @@
-"""Sums of products of features within classes: what a joint density needs beyond the moments.
+"""Sums of products of features within classes, for joint densities.
 
-They add, as moments do, so folds, batches and machines each deliver a :class:`ClassProducts`.
+They add, as moments do, so folds, batches and machines each return a :class:`ClassProducts`.
 """
 
 from __future__ import annotations

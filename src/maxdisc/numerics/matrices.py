@@ -1,4 +1,4 @@
-"""Array types, and the few things that dense and sparse matrices do differently."""
+"""Array types, and operations that differ between dense and sparse matrices."""
 
 from __future__ import annotations
 
@@ -172,5 +172,5 @@ def row_totals(X: Matrix, terms: Floats) -> Floats:
 
 
 def column_name(column: int, names: npt.ArrayLike | None = None) -> str:
-    """Return how a message calls a column: by its name where there is one, else by its number."""
+    """Return the name of a column for messages, or its number."""
     return f"column {column}" if names is None else f"column {str(np.asarray(names)[column])!r}"

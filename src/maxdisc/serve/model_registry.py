@@ -14,7 +14,7 @@ from maxdisc.serve.metrics import Metrics
 from maxdisc.serve.refusals import RefusedError, busy
 from maxdisc.serve.served_model import ServedModel
 
-#: What tells one content of a file from another: inode, size and time.
+#: Identity of a file's content: inode, size and time.
 Mark = tuple[int, int, int]
 
 
@@ -84,7 +84,7 @@ class Shelf:
         return out
 
     def reload(self, name: str) -> ServedModel | None:
-        """Load a changed file beside the old model; None, and a line in the log, if it is no good."""
+        """Load a changed file while the old model is in use; log and return None if it is invalid."""
         place = self._places[name]
         mark = _mark(place.path)
         place.mark = mark

@@ -1,4 +1,4 @@
-"""P-values from rows, by dealing their labels out anew: whatever the distribution of a feature."""
+"""P-values by permutation of the labels of rows, for any distribution."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from maxdisc.families import Family
 from maxdisc.moments.class_moments import ratio
 from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, blocks, is_sparse
 
-# Labels are dealt out so often at least and at most, and in between often enough for so many numbers ...
+# Minimum and maximum number of permutations; between them, enough for this many statistics ...
 FEWEST, MOST, ENOUGH = 200, 2000, 2_000_000
 # ... as tails are shared by all features. A feature's own count will do if it is at least this.
 OWN_COUNT = 10

@@ -1,4 +1,4 @@
-"""What is made of the probabilities of a row: a label, none, or the decision of least expected cost."""
+"""Decisions from probabilities: a label, none, or the decision with the lowest expected cost."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ class CostMatrix:
 
     @classmethod
     def read(cls, path: Path, classes: Sequence[str]) -> CostMatrix:
-        """Read a table whose first column names the true class; raise ``BadInputError`` if it is none."""
+        """Read a cost matrix; raise ``BadInputError`` if its first column does not name the true classes."""
         from maxdisc.files import Dataset, nearest
 
         if not path.exists():
