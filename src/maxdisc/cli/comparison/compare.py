@@ -38,9 +38,7 @@ _WIDTH = 58
 @flatten_groups
 def compare(
     model: ModelArgument,
-    other: Annotated[
-        Path, typer.Argument(metavar="OTHER", help="The model to compare it with.", show_default=False)
-    ],
+    other: Annotated[Path, typer.Argument(metavar="OTHER", help="The other model.", show_default=False)],
     data: DataArgument,
     *,
     text: TextOption = None,

@@ -54,8 +54,8 @@ def fit(
         bool,
         typer.Option(
             "--keep-moments/--no-moments",
-            help="Keep the moments of all features, for further learning and q-values. The file is then many "
-            "times larger, by 8 bytes or more for each class and feature.",
+            help="Store the moments of all features, for further training and q-values. The file is "
+            "then many times larger, by 8 bytes or more for each class and feature.",
             rich_help_panel=OUTPUT,
         ),
     ] = False,

@@ -73,13 +73,13 @@ def predict(
     files: FileOptions,
     force: ForceOption = False,
     json: Annotated[
-        bool, typer.Option("--json", help="Write JSON Lines, one object a row.", rich_help_panel=OUTPUT)
+        bool, typer.Option("--json", help="Write JSON Lines, one object per row.", rich_help_panel=OUTPUT)
     ] = False,
     safe_csv: Annotated[
         bool,
         typer.Option(
             "--safe-csv",
-            help="For spreadsheets: put an apostrophe before cells that they would run.",
+            help="For spreadsheets: put an apostrophe before cells that would run as formulas.",
             rich_help_panel=OUTPUT,
         ),
     ] = False,

@@ -1,4 +1,4 @@
-// How one feature is spread in each class: curves, probabilities of whole numbers, or bars of a few levels.
+// Densities of a feature in each class: curves, probabilities of whole numbers, or bars of a few levels.
 
 import { axes, linear, path, picture, ticks } from "./charts.js";
 import { breakable, draw, make } from "./dom.js";
