@@ -315,7 +315,7 @@ def _client_of(scheduler: str | None) -> Iterator[Any]:
             yield client
         return
     with _without_interruption():
-        # What goes wrong is raised here; workers need not tell it, too.
+        # Errors are raised here; workers need not log them, too.
         cluster = distributed.LocalCluster(
             threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=logging.CRITICAL
         )

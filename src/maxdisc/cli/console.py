@@ -61,7 +61,7 @@ def readable(text: str) -> str:
 
 
 def say_facts(facts: Iterable[tuple[str, str]]) -> None:
-    """Print names and values, a line each; on a terminal, long values go on in lines of their own."""
+    """Print names and values, one per line; on a terminal, long values are wrapped."""
     facts = list(facts)
     if sys.stdout.isatty():
         table = Table.grid(padding=(0, 2))

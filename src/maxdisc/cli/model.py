@@ -161,7 +161,7 @@ def note_missing(model: LoadedModel, dataset: Dataset, speech: Speech) -> None:
 
 
 def note_values(dataset: Dataset, speech: Speech) -> None:
-    """Say which of several matrices or sheets is read, and whether with names, where nobody asked for it."""
+    """Note which of several matrices or sheets is read, and whether it has names, if not requested."""
     for note in dataset.notes:
         speech.note(note)
     if dataset.layer is None and "raw" in dataset.values.values():

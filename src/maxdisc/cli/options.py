@@ -16,7 +16,7 @@ STREAM, WORKERS = "Larger than memory", "Workers"
 
 
 class Format(StrEnum):
-    """What a file holds."""
+    """File formats."""
 
     csv = "csv"
     tsv = "tsv"
@@ -45,14 +45,14 @@ class Family(StrEnum):
 
 
 class Missing(StrEnum):
-    """What missing cells say."""
+    """Treatment of missing cells."""
 
     ignore = "ignore"
     informative = "informative"
 
 
 class Divergence(StrEnum):
-    """What features are ranked by."""
+    """Ranking criteria."""
 
     auto = "auto"
     js_gm = "js_gm"
@@ -71,13 +71,13 @@ class Structure(StrEnum):
 
 
 class ClassWeight(StrEnum):
-    """How much the rows of each class weigh."""
+    """Class weights."""
 
     balanced = "balanced"
 
 
 class Evidence(StrEnum):
-    """How much the densities of features count."""
+    """Kinds of evidence."""
 
     auto = "auto"
     calibrated = "calibrated"
@@ -86,7 +86,7 @@ class Evidence(StrEnum):
 
 
 class Rule(StrEnum):
-    """How the number of features is picked."""
+    """Rules for the number of features."""
 
     auto = "auto"
     best = "best"
@@ -95,7 +95,7 @@ class Rule(StrEnum):
 
 
 class Scale(StrEnum):
-    """How word counts are scaled."""
+    """Scaling of word counts."""
 
     length = "length"
     log = "log"
@@ -104,7 +104,7 @@ class Scale(StrEnum):
 
 
 class Engine(StrEnum):
-    """What reads the rows and adds up what is learnt from them."""
+    """Engines."""
 
     local = "local"
     dask = "dask"
@@ -119,7 +119,7 @@ class DateOrder(StrEnum):
 
 
 class ReportFormat(StrEnum):
-    """What a report is written as."""
+    """Formats of reports."""
 
     html = "html"
     md = "md"
@@ -154,7 +154,7 @@ LabelOption = Annotated[
 
 @dataclass(frozen=True)
 class FileOptions:
-    """How files are read."""
+    """Options for reading files."""
 
     layer: Annotated[
         Optional[str],

@@ -47,7 +47,7 @@ def written_since(output: Path, checkpoint: Path | None) -> bool:
 
 
 def _is_read(output: Path, data: Sequence[str], format: str | None, files: Sequence[Path]) -> bool:
-    """Return whether a file that exists is among those that are read."""
+    """Return whether an existing file is an input."""
     from maxdisc.files.places import SourceError, find_places
 
     if any(path.exists() and output.samefile(path) for path in files):

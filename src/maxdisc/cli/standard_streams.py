@@ -56,7 +56,7 @@ class WholeStream(io.RawIOBase):
         return len(whole)
 
     def require_whole(self) -> None:
-        """Raise the failure that there was, even if somebody caught it."""
+        """Raise the failure of a write, even if it was caught."""
         if self._failure is not None and not self._optional:
             raise self._failure
 

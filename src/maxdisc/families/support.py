@@ -72,7 +72,7 @@ class Support:
             The shape of ``x``.
         """
         values = np.asarray(x)
-        # In double precision, whatever that of the values: the ends may lie beyond single precision.
+        # In double precision, because the ends may be beyond single precision.
         low, high = np.float64(self.low), np.float64(self.high)
         inside = (values > low) if self.open_low else (values >= low)
         inside &= (values < high) if self.open_high else (values <= high)

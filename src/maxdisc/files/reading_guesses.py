@@ -67,14 +67,14 @@ class _Found:
             self.unclear[name] = reason
 
     def decimal(self) -> str | None:
-        """Return the decimal mark that all columns have of which it is clear."""
+        """Return the common decimal mark of all unambiguous columns."""
         marks = {next(iter(found)) for found, _ in self.numbers.values() if len(found) == 1}
         if any(_has_point(text) for text in self.plain.values()):
             marks.add(".")
         return marks.pop() if len(marks) == 1 else None
 
     def order(self) -> str | None:
-        """Return the order of all dates of which it is clear, but for those that begin with the year."""
+        """Return the common order of all unambiguous dates, except those that begin with the year."""
         orders = {next(iter(found)) for found in self.dates.values() if len(found) == 1} - {"ymd"}
         return orders.pop() if len(orders) == 1 else None
 

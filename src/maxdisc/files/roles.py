@@ -175,7 +175,7 @@ def _beside_text(columns: Sequence[Column], text: str | None, words: bool) -> tu
 def described(
     batch: Batch, position: int, name: str, readings: Mapping[str, Reading] | None = None
 ) -> list[Column]:
-    """Return what the rows of a batch tell about one of its columns, or about the features made from it."""
+    """Return the statistics of a column of a batch, or of the features made from it."""
     made = {feature: r for feature, r in (readings or {}).items() if r.columns == (name,)}
     if not made:
         return [_described(batch, position, name)]

@@ -68,7 +68,7 @@ def _of_column(fitted: ModelView, column: int, parts: list[Part], k: int, most: 
         if not len(here):
             continue
         if fitted.of_missing(part.block):
-            # The last: it belongs to whatever else was found, or says alone what the column says.
+            # The last: missing cells complement the other cells of the column.
             share = part.densities.mean[0][:, here[0]]
             if len(shown):
                 curves = replace(curves, missing=share[shown].tolist())

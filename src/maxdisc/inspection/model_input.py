@@ -63,7 +63,7 @@ class ModelInput:
 
     @property
     def words(self) -> list[str]:
-        """Those of them that are read as text, whatever it looks like: the categories."""
+        """The columns that are always read as text: the categories."""
         return self.fitted.names[self.fitted.written].tolist()
 
     @property

@@ -173,7 +173,7 @@ class ModelView:
         return isinstance(self.family, Columns)
 
     def of_missing(self, block: int) -> bool:
-        """Return whether the cells of a block tell that a column is missing."""
+        """Return whether the cells of a block are missing indicators."""
         informative = self.schema is not None and len(self.schema.informative) > 0
         return informative and block == len(self.blocks) - 1
 

@@ -197,7 +197,7 @@ def from_bytes(content: bytes, name: str = "these bytes") -> Any:
 def _rebuilt(container: Container, functions: Mapping[str, Any] | None) -> Any:
     """Return the model of a container, all of which is read."""
     document = _sound(container).document
-    # Both read all of it. A file that is damaged is called that, whatever else is then wrong with it.
+    # Both read all of it. A damaged file is reported as damaged, whatever other errors this causes.
     with ThreadPoolExecutor(1) as beside:
         verified = beside.submit(container.verify)
         try:

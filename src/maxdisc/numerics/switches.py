@@ -42,7 +42,7 @@ def works() -> bool:
     """
     try:
         import_module("numba")
-    except Exception as error:  # whatever a broken installation raises
+    except Exception as error:  # a broken installation may raise anything
         reason = " ".join(str(error).split()) or type(error).__name__
         warnings.warn(
             f"numba cannot be used ({reason}), so slower code does the same: install numba again to get the "

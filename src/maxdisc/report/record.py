@@ -98,7 +98,7 @@ class Curves:
     #: Whether the feature is uninformative; then ``constant`` is its only value, if any.
     silent: bool
     constant: float | None
-    #: What bars are called, if not by numbers, and how many more levels there are.
+    #: Labels of bars that are not numbers, and the number of further levels.
     levels: list[str]
     levels_left_out: int
     #: How probable a missing cell is in each class, where that says something.

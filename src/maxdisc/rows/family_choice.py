@@ -1,5 +1,4 @@
-"""Selection of the family of a column: among those that its values allow, by held-out likelihood of the
-classes.
+"""Selection of the family of a column, by held-out likelihood of the classes.
 
 Likelihoods of densities and of probabilities are not comparable; held-out likelihoods of the classes are.
 """

@@ -25,7 +25,7 @@ NUMBER, BOOLEAN, WORD, EMPTY = 0, 1, 2, 3
 Kinds = npt.NDArray[np.int8]
 Words = npt.NDArray[np.object_]
 
-# What a cell of an object column can be, one bit each, so that a column's are found by one reduction.
+# Kinds of cells of an object column, one bit each, so that one reduction finds those of a column.
 _TRUTH, _NUMBER, _TEXT, _OTHER = 1, 2, 4, 8
 _CALLED = {_TRUTH: "truth values", _NUMBER: "numbers", _TEXT: "text"}
 
@@ -115,7 +115,7 @@ class Coded:
 
 
 def _objects(values: list[Any]) -> Words:
-    """Return a list as an array of as many objects, whatever they are."""
+    """Return a list as an array of objects."""
     out = np.empty(len(values), dtype=object)
     out[:] = values
     return out

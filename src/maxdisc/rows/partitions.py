@@ -179,7 +179,7 @@ def _moments(
         drawn = rows.sweep(lambda _: RowTrial(most), np.array([1]), folds)
     if columns is not None:
         names = None if rows.names is None else np.asarray(rows.names)[columns]
-        # Folds are dealt by whole rows.
+        # Folds depend on whole rows.
         rows = replace(rows, X=rows.X[:, columns], names=names, source=rows.X)
     return [*rows.moments(cast(Family, family), folds), *drawn]
 

@@ -203,8 +203,8 @@ class ArrayRows:
     names: npt.ArrayLike | None = None
     #: Number of the first row, where these are a batch of a longer stream.
     start: int = 0
-    #: The rows before a transform to ``X``. Folds are dealt by these: the last bits of a transform may depend
-    #: on how many rows it is given at once.
+    #: The rows before a transform to ``X``. Folds depend on these: the last bits of a transform may depend on
+    #: how many rows it is given at once.
     source: Matrix | None = None
 
     def __post_init__(self) -> None:

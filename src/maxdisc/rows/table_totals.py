@@ -154,7 +154,7 @@ def _listed(columns: Integers, names: list[str]) -> Levels:
 
 
 def _hashes(cells: Cells, labels: npt.NDArray[np.str_]) -> npt.NDArray[np.uint64]:
-    """Return a 64-bit hash of the cells and the label of each row, shape (N,), whatever else there is."""
+    """Return a 64-bit hash of the cells and the label of each row, shape (N,)."""
     total = row_hashes(cells.numbers)
     if len(cells.at):
         words = np.array([*map(_hash, cells.coded.words.tolist()), 0], dtype=np.uint64)

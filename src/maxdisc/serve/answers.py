@@ -30,7 +30,7 @@ MOST_CHARACTERS = 1_000_000
 MOST_CELLS = 2_000_000
 #: Answers of no more probabilities are computed where requests are read; ...
 LITTLE = 2000
-#: ... a column of a table takes as long as so many of them.
+#: ... a column of a table takes as long as this many of them.
 DEARER = 20
 # JSON has no infinity; larger odds are indistinguishable anyway.
 _FARTHEST = 1e300

@@ -51,7 +51,7 @@ class Shelf:
         return [place.model for place in self._places.values() if place.model is not None]
 
     def model(self, name: str | None) -> ServedModel:
-        """Return the model of a name; whoever has it keeps it, whatever becomes of its file."""
+        """Return the model of a name; it stays valid if its file changes."""
         place = self._places.get(self.names[0] if name is None else name)
         if place is None:
             asked = str(name)[:60]
@@ -90,7 +90,7 @@ class Shelf:
         place.mark = mark
         try:
             return ServedModel.read(name, place.path)
-        except Exception as error:  # whatever it is, the old model goes on, and so do later reloads
+        except Exception as error:  # for any error the old model stays, and later reloads are tried
             self._log.say("reload failed", model=name, error=str(error), serving=self._still(place))
             return None
 

@@ -172,7 +172,7 @@ class PatientProtocol(H11Protocol):
             self.transport.close()
 
     def _look(self) -> None:
-        """Bodies have their own time; here it is heads, and bodies that nobody wants any more."""
+        """Check the time of heads and of bodies that are no longer needed; others have their own limit."""
         if self._answering or (self.timeout_keep_alive_task is not None and not self.conn.trailing_data[0]):
             _cancel(self._deadline)
             self._deadline = None
@@ -204,7 +204,7 @@ class PatientProtocol(H11Protocol):
                 f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}".encode()
             )
         if self._answering:
-            # Whoever is about to answer has nobody to answer any more.
+            # An answer in progress has no client any more.
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         self.connections.discard(self)

@@ -11,7 +11,7 @@ from starlette.types import Scope
 from maxdisc.serve.limits import Limits
 from maxdisc.serve.refusals import RefusedError, busy
 
-# So much of a body that is too large is still taken, so that whoever sends it can hear why it is refused.
+# This much of a body that is too large is still read, so that the client receives the reason.
 _DRAINED = 4
 #: Limit on the bytes of all bodies together, in units of the largest body.
 BODIES = 16

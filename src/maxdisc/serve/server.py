@@ -18,7 +18,7 @@ from maxdisc.serve.protocol import SPARE_PLACES, PatientProtocol
 from maxdisc.serve.service import Service
 
 _SWITCH_SECONDS = 0.001
-# That are open beside connections: models, the log, the event loop, libraries.
+# Open files besides connections: models, the log, the event loop, libraries.
 _OTHER_FILES = 64
 
 

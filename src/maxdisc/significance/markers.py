@@ -174,7 +174,7 @@ def _squares(powers: ClassMoments, rest: ClassMoments) -> tuple[Floats, Floats, 
 
 
 def _p_values(sums: ClassSums, rest: ClassMoments) -> Floats:
-    """By the means alone: counts and amounts as labels dealt at random share them out, other numbers by F."""
+    """Return p-values of means: by permuted labels for counts and amounts, by F tests for other numbers."""
     test: Callable[[ClassSums, ClassMoments], Floats] = _dealt if sums.least >= 0 else _by_squares
     return test(sums, rest)
 

@@ -204,9 +204,9 @@ def lump_p_values(sums: Floats, n: Floats, squared: Floats, nonzero: Floats, exa
     share, some, rows_there = (np.take_along_axis(a, at, axis=0)[0] for a in (share, sums, n))
     rest = np.maximum(total - some, 0.0)
     safe = np.where(varies & known, total, 1.0)
-    with np.errstate(over="ignore"):  # lumps beyond all numbers tell nothing, whatever they are
+    with np.errstate(over="ignore"):  # overflowing lumps carry no information
         lump = np.where(varies & known, variance * rows / safe, 1.0)
-    # As many lumps to a row as would leave so many cells empty.
+    # The number of lumps per row that leaves this many cells empty.
     per_row = -np.log1p(-nonzero / (rows + 0.5))
     unit = np.minimum(lump, safe / np.maximum(rows * per_row, 1e-9))
     above = _larger_share(some, rest, share, lump, unit)
@@ -226,7 +226,7 @@ def lump_p_values(sums: Floats, n: Floats, squared: Floats, nonzero: Floats, exa
 
 
 def _larger_share(part: Floats, rest: Floats, chance: Floats, lump: Floats, unit: Floats) -> Floats:
-    """Return the probability that a class is dealt such a part of a total, or more; see :func:`_counts`."""
+    """Return the probability that a class gets at least this part of a total; see :func:`_counts`."""
     total = np.where(part + rest > 0, part + rest, 1.0)
     binomial = betainc(np.maximum(part / lump, LEAST), rest / lump + 1, chance)
     # As many small parts as leave the share with its variance.
@@ -252,7 +252,7 @@ def _rows(moments: ClassMoments) -> Floats:
     return np.asarray(cells * effective_share(moments))
 
 
-#: Families whose moments tell.
+#: Families with p-values from moments.
 NULLS: dict[type, Callable[[ClassMoments], Floats]] = {
     Gaussian: _gaussian,
     Exponential: _exponential,

@@ -80,7 +80,7 @@ class TextOrFeatures(_ProbabilisticClassifierParams, HasWeightCol):
 
 
 def type_of(dataset: DataFrame, name: str) -> Any:
-    """Return the type of a column; raise ``ValueError`` if there is none of that name."""
+    """Return the type of a column; raise ``ValueError`` for an unknown column."""
     found = [field.dataType for field in dataset.schema.fields if field.name == name]
     if len(found) != 1:
         has = "has no" if not found else "has more than one"
@@ -239,7 +239,7 @@ class _ModelWriter(MLWriter):
         ]
         frame = spark.createDataFrame(cells, "number int, content binary")
         frame.coalesce(1).write.parquet(f"{path}/data")
-        # Last: a folder without it is no model, whatever became of the rest.
+        # Last: a folder without it is not a model.
         DefaultParamsWriter.saveMetadata(model, path, spark, {"labels": model._labels})
 
 

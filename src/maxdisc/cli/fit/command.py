@@ -219,7 +219,7 @@ def _search(rows: LabelledRows, roles: Roles, cv: Any, words: dict[str, Any]) ->
 
 
 def _give_names(model: Any, names: list[str] | None) -> None:
-    """Columns of a matrix have their names beside it."""
+    """Set the names of the columns of a matrix."""
     if names is not None:
         import numpy as np
         from sklearn.pipeline import Pipeline

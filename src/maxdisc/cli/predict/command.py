@@ -203,7 +203,7 @@ class _Columns:
 
 
 def _free_names(kept: list[str], taken: set[str]) -> list[str]:
-    """Return what columns are called beside those of the predictions."""
+    """Return names of copied columns that differ from those of the predictions."""
     out = []
     for name in kept:
         free = name

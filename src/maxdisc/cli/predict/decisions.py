@@ -22,7 +22,7 @@ DECISIONS = "Decisions"
 
 @dataclass(frozen=True)
 class DecisionOptions:
-    """What becomes of rows that are strange, unsure, or costly to mistake."""
+    """Options for unknown rows, uncertain rows, and costs."""
 
     unknown: Annotated[
         Optional[float],
