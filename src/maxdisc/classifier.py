@@ -362,9 +362,9 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         """
         settings = self._asked()
         if settings.unlabelled is not None:
-            raise ValueError("fit_rows learns from labelled rows alone: use fit, or unlabelled=None.")
+            raise ValueError("fit_rows learns from labelled rows only: use fit, or unlabelled=None.")
         if settings.class_weight is not None:
-            raise ValueError("fit_rows takes rows as they weigh: use class_weight=None, and weigh the rows.")
+            raise ValueError("fit_rows does not support class_weight: use class_weight=None and row weights.")
         labels = np.asarray(classes)
         if labels.ndim != 1 or not np.array_equal(labels, np.unique(labels)):
             raise ValueError(f"classes must be labels in sorted order, each once, got {classes!r}.")
@@ -690,9 +690,7 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
             scores = self._learnt.decision.scores(rows)
         lost = ~np.isfinite(scores.max(axis=1))
         if lost.any():
-            raise ValueError(
-                f"row {np.argmax(lost)} has values too far from all that was seen in training to be scored."
-            )
+            raise ValueError(f"row {np.argmax(lost)} has values too far from the training data to be scored.")
         return scores
 
     def predict(self, X: Any) -> npt.NDArray[np.generic]:
@@ -897,7 +895,7 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         if X is None:
             found = told_significance(learnt)
         elif y is None:
-            raise ValueError("rows without labels cannot be dealt others: give y too.")
+            raise ValueError("permuting labels needs the labels of the rows: pass y with X.")
         else:
             found = self._permuted(X, y, sample_weight, n_permutations)
         return make_frame(ranking_table(learnt, moments, found, feature_names(self), n))

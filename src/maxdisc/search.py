@@ -318,7 +318,10 @@ def _held_out(classifier: MaxDiscClassifier) -> tuple[float, float]:
     if evidence is not None:
         return float(evidence.log_loss), float(evidence.accuracy)
     if path is None:
-        raise ValueError("a candidate has nothing to choose, so that it was not tried on the folds.")
+        raise ValueError(
+            "a candidate has nothing to choose, so it has no held-out log-loss: leave n_features or "
+            "smoothing at 'auto'."
+        )
     at = int(np.searchsorted(path.sizes, classifier.n_selected_))
     at = min(at, len(path.sizes) - 1)
     return float(path.mean_log_loss[at]), float(path.mean_accuracy[at])

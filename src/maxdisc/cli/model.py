@@ -123,7 +123,7 @@ class LoadedModel(ModelInput):
         learnt = self.classifier._learnt.novelty
         if learnt is None:
             raise BadInputError(
-                f"{self.path} does not know how strange rows of its classes can be: fit it again with "
+                f"{self.path} has no p-values for unknown rows: fit it again with "
                 "--evidence calibrated and enough rows."
             )
         return float(learnt.p_value[0])

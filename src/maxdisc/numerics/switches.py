@@ -45,8 +45,7 @@ def works() -> bool:
     except Exception as error:  # a broken installation may raise anything
         reason = " ".join(str(error).split()) or type(error).__name__
         warnings.warn(
-            f"numba cannot be used ({reason}), so slower code does the same: install numba again to get the "
-            "compiled one.",
+            f"numba cannot be used ({reason}), so slower code is used: reinstall numba to use compiled code.",
             RuntimeWarning,
             stacklevel=3,
         )

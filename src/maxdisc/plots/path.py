@@ -83,7 +83,7 @@ class PathDisplay:
         path = classifier.path_
         if path is None:
             raise ValueError(
-                "the model chose nothing on folds, so it has no path: fit it with n_features='auto'."
+                "nothing was selected on folds, so the model has no path: fit it with n_features='auto'."
             )
         display = cls(
             path.sizes,

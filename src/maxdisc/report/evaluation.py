@@ -140,7 +140,7 @@ class _Judged:
         if rows.shape[0] != len(truth):
             raise ValueError(f"X has {rows.shape[0]} rows, but y has {len(truth)} labels.")
         if len(truth) == 0:
-            raise ValueError("there are no rows to judge the model on.")
+            raise ValueError("there are no rows to evaluate the model on.")
         log_proba = fitted.classifier.predict_log_proba(rows)
         return cls(X, rows, fitted.classes + unknown, truth, log_proba.argmax(axis=1), log_proba)
 

@@ -167,7 +167,7 @@ def novelty_of(model: ServedModel, said: Predictions, wanted: bool = False) -> l
         if wanted:
             raise RefusedError(
                 422,
-                f"model {model.name!r} does not know how strange rows of its classes can be: leave out "
+                f"model {model.name!r} has no p-values for unknown rows: leave out "
                 "'unknown', or fit it with calibrated evidence.",
             )
         return [None] * len(said)

@@ -481,7 +481,7 @@ class _Documents:
 
     def __init__(self, documents: Iterable[str]) -> None:
         if isinstance(documents, str | bytes):
-            raise ValueError("give a list of documents, not one: a single text goes into a list of its own.")
+            raise ValueError("X is a single document, not a list of documents: pass a list, such as [text].")
         self._documents = documents
         self.number = 0
 
