@@ -27,10 +27,7 @@ def serve(
         str, typer.Option("--host", help="The address to listen on.", rich_help_panel=LISTENING)
     ] = "127.0.0.1",
     port: Annotated[
-        int,
-        typer.Option(
-            "--port", min=0, max=65535, help="The port; 0 for any free one.", rich_help_panel=LISTENING
-        ),
+        int, typer.Option("--port", min=0, max=65535, help="0 for any free port.", rich_help_panel=LISTENING)
     ] = 8000,
     no_token: Annotated[
         bool,
@@ -65,13 +62,10 @@ def serve(
         ),
     ] = 1.0,
     max_bytes: Annotated[
-        int, typer.Option("--max-bytes", min=1024, help="Maximum size of a body.", rich_help_panel=LIMITS)
+        int, typer.Option("--max-bytes", min=1024, help="Size of a body.", rich_help_panel=LIMITS)
     ] = 2**23,
     max_batch: Annotated[
-        int,
-        typer.Option(
-            "--max-batch", min=1, help="Maximum number of rows in one request.", rich_help_panel=LIMITS
-        ),
+        int, typer.Option("--max-batch", min=1, help="Rows per request.", rich_help_panel=LIMITS)
     ] = 10_000,
     max_seconds: Annotated[
         float,
@@ -83,16 +77,10 @@ def serve(
         ),
     ] = 10.0,
     max_queue: Annotated[
-        int,
-        typer.Option(
-            "--max-queue", min=1, help="Maximum number of waiting requests.", rich_help_panel=LIMITS
-        ),
+        int, typer.Option("--max-queue", min=1, help="Waiting requests.", rich_help_panel=LIMITS)
     ] = 64,
     max_connections: Annotated[
-        int,
-        typer.Option(
-            "--max-connections", min=1, help="Maximum number of open connections.", rich_help_panel=LIMITS
-        ),
+        int, typer.Option("--max-connections", min=1, help="Open connections.", rich_help_panel=LIMITS)
     ] = 512,
     max_idle: Annotated[
         float,
@@ -105,10 +93,7 @@ def serve(
         ),
     ] = 15.0,
     workers: Annotated[
-        int,
-        typer.Option(
-            "--workers", min=1, max=64, help="Number of threads that compute.", rich_help_panel=LIMITS
-        ),
+        int, typer.Option("--workers", min=1, max=64, help="Threads that compute.", rich_help_panel=LIMITS)
     ] = 2,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not log requests.")] = False,
 ) -> None:
