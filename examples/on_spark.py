@@ -1,12 +1,12 @@
 """
-Rows that Spark holds
-=====================
+Fit on Spark
+============
 
 ``SparkMaxDiscClassifier`` is an estimator of ``pyspark.ml``: it works in pipelines, with evaluators and cross-validation, and its model is that of the same rows
 in memory.
 
-It needs the extra ``spark`` and Java 17: ``python -m pip install '.[spark]'``. This page was made without running it, since a cluster takes its time to start; the
-tests run it: ``python examples/on_spark.py``.
+It needs the extra ``spark`` and Java 17: ``python -m pip install '.[spark]'``. The documentation build does not run this example, because a cluster takes long to start; run it with
+``python examples/on_spark.py``.
 """
 
 import os
@@ -41,7 +41,7 @@ frame = spark.createDataFrame(rows, ["body", "package"]).repartition(4)
 train, test = frame.randomSplit([0.7, 0.3], seed=0)
 
 # %%
-# Words are counted where the documents are; the vocabulary and sums come to the driver.
+# Words are counted on the workers; only the vocabulary and sums are sent to the driver.
 
 model = SparkMaxDiscClassifier(textCol="body", labelCol="package", minDF=3).fit(train)
 predicted = model.transform(test)
@@ -56,7 +56,7 @@ accuracy = MulticlassClassificationEvaluator(labelCol="index", metricName="accur
 print(f"accuracy on {test.count()} documents that were not seen: {accuracy:.3f}")
 
 # %%
-# Inside is a model that needs no Spark: save it, and predict anywhere.
+# ``estimator`` is a model that works without Spark: save it, and predict anywhere.
 
 with tempfile.TemporaryDirectory() as folder:
     maxdisc.save(model.estimator, Path(folder) / "packages.maxdisc")

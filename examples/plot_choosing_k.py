@@ -1,9 +1,9 @@
 """
-How many features?
+Number of features
 ==================
 
-Adding a ranked feature only adds a term to every score, so one sweep over held-out rows tells the accuracy of *every* number of features. ``fit`` does that on
-five folds. Here is what it saw, of handwritten digits whose 64 pixels are lost among 400 columns of noise.
+Each further feature of the ranking adds a term to every score, so one sweep over held-out rows gives the accuracy of *every* number of features. ``fit`` does this on
+five folds. The data is handwritten digits, with 64 pixels and 400 columns of noise.
 """
 
 import matplotlib.pyplot as plt
@@ -22,11 +22,11 @@ model = MaxDiscClassifier("gaussian", evidence="raw").fit(X[train], y[train])
 PathDisplay.from_estimator(model)
 
 # %%
-# The best, and the smallest that is as good
-# ------------------------------------------
+# Rules for the number
+# --------------------
 #
-# ``rule="best"`` is the paper's: the smallest number of features with the highest accuracy. ``rule="one_se"`` is the smallest within one standard error
-# of it: when features cost something, or are read by people, that is the one to take.
+# ``rule="best"`` is the paper's: the smallest number of features with the highest accuracy. ``rule="one_se"`` is the smallest number within one standard error
+# of it: use it if features are expensive, or if people read them.
 
 for rule in ("best", "one_se"):
     chosen = MaxDiscClassifier("gaussian", evidence="raw", rule=rule).fit(X[train], y[train])
@@ -35,8 +35,7 @@ for rule in ("best", "one_se"):
     print(f"{rule:7} {told}, accuracy on new digits {chosen.score(X[test], y[test]):.3f}")
 
 # %%
-# With few features it matters whether they repeat each other, as neighbouring pixels do. ``redundancy`` discounts what the features chosen before have
-# already said.
+# With few features redundancy matters, as between neighbouring pixels. ``redundancy`` subtracts what the features selected before explain.
 
 sizes = [2, 4, 8, 16, 32]
 _, axes = plt.subplots(figsize=(6, 3.4), layout="constrained")
@@ -47,14 +46,14 @@ for redundancy, style in ((0.0, "s--"), (1.0, "o-")):
     ]
     axes.plot(sizes, [m.score(X[test], y[test]) for m in models], style, label=f"redundancy={redundancy:g}")
 axes.set(
-    xlabel="columns kept", ylabel="accuracy on new digits", xscale="log", xticks=sizes, xticklabels=sizes
+    xlabel="columns selected", ylabel="accuracy on new digits", xscale="log", xticks=sizes, xticklabels=sizes
 )
 axes.minorticks_off()
 axes.legend(frameon=False)
 
 # %%
-# Calibrated evidence, the default, chooses among the ends of at most six bands of the ranking, by the log-loss of weighed evidence. There, many features do
-# little harm: the weights of late bands are small.
+# Calibrated evidence compares the ends of at most six bands of the ranking, by held-out log-loss. Many features do little harm then, because the weights of late bands are
+# small.
 
 calibrated = MaxDiscClassifier("gaussian").fit(X[train], y[train])
 print(calibrated.evidence_)

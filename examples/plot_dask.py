@@ -1,11 +1,11 @@
 """
-Rows that Dask holds
-====================
+Fit on Dask
+===========
 
-Workers count the rows that they hold, and only sums travel. The model is the one of the same rows in memory: not nearly, but to the last digit of the sums.
+Each worker sums its own rows, and only the sums are sent. The model is that of the same rows in memory, up to rounding of the sums.
 
-It needs the extra ``dask``: ``python -m pip install '.[dask]'``. Here threads of this process do the work; with a ``distributed.Client`` it is a cluster, and
-nothing else changes.
+It needs the extra ``dask``: ``python -m pip install '.[dask]'``. Here threads of this process do the work; with a ``distributed.Client`` the same code runs on a
+cluster.
 """
 
 import dask
@@ -24,20 +24,20 @@ X, y = dask.persist(X, y)  # rows are read several times
 print(X)
 
 # %%
-# ``cv="hash"`` puts a row into a fold by its content, so that partitions do not matter.
+# ``cv="hash"`` assigns rows to folds by a hash of their content, so partitions do not matter.
 
 model = on_dask.fit(MaxDiscClassifier(cv="hash"), X, y)
-print(f"kept {model.n_selected_} of {model.n_features_in_} features")
+print(f"{model.n_selected_} of {model.n_features_in_} features selected")
 
 # %%
-# Predictions are lazy arrays, block by block, like everything else in Dask.
+# Predictions are lazy arrays, computed block by block.
 
 labels = on_dask.predict(model, X)
 print(labels)
 print(f"accuracy {(labels == y).mean().compute():.3f}")
 
 # %%
-# Beside the same rows in memory:
+# Compare with the same rows in memory:
 
 local = MaxDiscClassifier(cv="hash").fit(X.compute(), y.compute())
 sums, local_sums = model.moments_.sums, local.moments_.sums

@@ -2,11 +2,11 @@
 Genes: many features, few rows
 ==============================
 
-Thousands of expression values of a few dozen patients. Which genes tell the tumours apart, how far is that to be trusted, and does it help to
-describe genes together?
+Thousands of expression values for a few dozen patients: find the genes that distinguish the tumours, check how reliable they are, and compare independent with joint
+densities.
 
-The data is the colon set of the paper, if the environment variable ``MAXDISC_DATA`` names a folder that has it. Otherwise it is made here: a few
-genes know the class, and all of them know how the sample was handled.
+The data is the colon set of the paper, if the environment variable ``MAXDISC_DATA`` names a folder that has it. Otherwise it is simulated: a few
+genes depend on the class, and all of them on a batch effect.
 """
 
 import os
@@ -31,11 +31,10 @@ else:
 print(f"{X.shape[0]} samples of {X.shape[1]:,} genes")
 
 # %%
-# Which genes
-# -----------
-#
-# Expression is better described on a logarithmic scale. A ranking alone says nothing about luck, and of so many genes some look good by luck. So
-# :meth:`~maxdisc.MaxDiscClassifier.ranking_table` has p-values, and q-values: of all genes with q up to 0.05, a twentieth at most is there by luck.
+# Rank genes
+# ----------
+# Logarithms of expression values are closer to Gaussian. With so many genes, some look good by chance, so
+# :meth:`~maxdisc.MaxDiscClassifier.ranking_table` has p-values and q-values: genes with q up to 0.05 have a false discovery rate of at most 5 %.
 
 logs = np.log(np.maximum(X, 1.0))
 model = MaxDiscClassifier("gaussian").fit(logs, y)
@@ -46,7 +45,7 @@ for row in trusted.head(5).itertuples():
     print(f"  {names[int(row.feature[1:])]:12}  score {row.score:.2f}  q {row.q:.1e}")
 
 # %%
-# The densities of the best two, as the model has them:
+# The densities of the best two genes:
 
 import matplotlib.pyplot as plt
 
@@ -58,11 +57,10 @@ for place, column in zip(places, model.ranking_[:2], strict=True):
     place.set_title(f"log expression of {names[column]}")
 
 # %%
-# Genes go together
-# -----------------
-#
-# By default features are independent within a class. Genes are not: what moves all of them says nothing about the class, again and again. ``structure="joint"`` constrains
-# covariances, too, shrunk as far as the folds say. Five folds judge both; all choices are made within the training rows of each.
+# Joint densities
+# ---------------
+# Genes are not independent within a class: a batch effect changes all of them and carries no information about the class. ``structure="joint"`` also constrains
+# covariances, with a shrinkage chosen on inner folds. Five outer folds compare both structures; all choices are made within the training rows of each.
 
 folds = StratifiedKFold(5, shuffle=True, random_state=0)
 for structure in ("independent", "joint"):
@@ -72,5 +70,5 @@ for structure in ("independent", "joint"):
     print(f"{structure:12} accuracy {found.mean():.3f}, folds from {found.min():.2f} to {found.max():.2f}")
 
 # %%
-# With a dozen rows in each fold, accuracies move by several points with the deal of the folds. How the two compare on the paper's eight sets, with five
-# deals and beside support vector machines, is told by the page of results on genes.
+# With a dozen rows in each fold, accuracies vary by several points with the split. The results on genes compare both on the paper's eight sets, with five
+# repeats and with support vector machines.

@@ -2,8 +2,8 @@
 A mixed table with missing cells
 ================================
 
-Numbers, counts, truth values and categories side by side, some of them missing. Nothing is encoded, scaled or imputed: each column gets a family of
-densities of its own, and a cell that is missing is no evidence.
+A table of numbers, counts, truth values and categories, with missing cells. Nothing is encoded, scaled or imputed: a family of
+densities is selected for each column, and a missing cell carries no evidence.
 """
 
 import numpy as np
@@ -34,7 +34,7 @@ outcome = np.where(ill, "ill", "well")
 print(patients.head(4).to_string())
 
 # %%
-# Of the families that its values allow, a column gets the one that makes the classes of held-out rows most probable.
+# Among the families that its values allow, a column gets the one that predicts the classes of held-out rows best.
 
 train, test = patients[:1000], patients[1000:]
 model = MaxDiscClassifier().fit(train, outcome[:1000])
@@ -54,8 +54,8 @@ for place, name in zip(places, ("marker", "pain"), strict=True):
     DensityDisplay.from_estimator(model, name, ax=place)
 
 # %%
-# The more is missing, the less is known, and the more careful are the probabilities. Beside it the usual way: categories as columns of 0 and 1, gaps
-# filled by the mean, and a Gaussian for everything.
+# The more cells are missing, the less confident are the probabilities. For comparison, the usual approach: one-hot categories, missing cells imputed by
+# the mean, and Gaussian densities.
 
 from sklearn.impute import SimpleImputer
 from sklearn.metrics import log_loss
@@ -73,9 +73,7 @@ for share in shares:
     theirs.append(log_loss(outcome[1000:], usual.predict_proba(encoded.reindex(columns=numbers.columns))))
 
 _, axes = plt.subplots(figsize=(6, 3.4), layout="constrained")
-axes.plot(shares, ours, "o-", label="maxdisc: a gap is no evidence")
-axes.plot(shares, theirs, "s--", label="GaussianNB: gaps filled by means")
-axes.set(
-    xlabel="share of the test cells that is missing, beside the tenth", ylabel="log-loss", ylim=(0, None)
-)
+axes.plot(shares, ours, "o-", label="maxdisc: missing cells ignored")
+axes.plot(shares, theirs, "s--", label="GaussianNB: imputed means")
+axes.set(xlabel="additional share of missing test cells", ylabel="log-loss", ylim=(0, None))
 axes.legend(frameon=False)

@@ -1,11 +1,11 @@
 """
-Things of no known class
-========================
+Unknown classes
+===============
 
-A classifier gives every row one of its labels, also a row of a kind that it has never seen. ``novelty`` says how well a row fits the known classes, as a
-p-value: of rows of known classes, one in a hundred has 0.01 or less.
+A classifier assigns one of its labels to every row, even to a row of a class that was not in training. ``novelty`` measures how well a row fits the known classes, as a
+p-value: about 1 % of the rows of known classes have 0.01 or less.
 
-Handwritten digits, without a single seven in the training:
+Here a model of handwritten digits is trained without sevens:
 """
 
 import matplotlib.pyplot as plt
@@ -25,7 +25,7 @@ for threshold in (0.01, 0.05, 0.2):
     print(f"at {threshold:4}: {known:5.1%} of the known digits, {unknown:5.1%} of the sevens")
 
 # %%
-# The threshold is the share of known rows that you are ready to look at in vain, and this is what they buy:
+# The threshold is the rate of false alarms. The plot shows the share of sevens found for each threshold:
 
 _, axes = plt.subplots(figsize=(6, 3.2), layout="constrained")
 axes.ecdf(p[seven], label="sevens")
@@ -34,7 +34,7 @@ axes.set(xscale="log", xlabel="threshold", ylabel="share at or below it", xlim=(
 axes.legend(frameon=False)
 
 # %%
-# What looks strangest:
+# The rows with the smallest p-values:
 
 strangest = np.argsort(p, kind="stable")[:10]
 _, places = plt.subplots(1, 10, figsize=(9, 1.3), layout="constrained")
@@ -43,4 +43,4 @@ for place, row in zip(places, strangest, strict=True):
     place.set(xticks=[], yticks=[], title=f"is {y[~train][row]}")
 
 # %%
-# On the command line it is ``maxdisc predict model.maxdisc new.csv --unknown 0.01``, which labels such rows ``unknown``.
+# On the command line, use ``maxdisc predict model.maxdisc new.csv --unknown 0.01``, which labels such rows ``unknown``.

@@ -1,10 +1,10 @@
 """
-A model that runs elsewhere
-===========================
+Export to ONNX
+==============
 
-A fitted model is a few matrix products. As an ONNX graph it runs wherever a runtime does, from C++ to JavaScript, without Python and without this library.
+A fitted model consists of a few matrix products. As an ONNX graph it runs in any ONNX runtime, from C++ to JavaScript, without Python and maxdisc.
 
-It needs the extra ``onnx``, and something that runs graphs: ``python -m pip install '.[onnx]' onnxruntime``.
+It needs the extra ``onnx``, and a runtime: ``python -m pip install '.[onnx]' onnxruntime``.
 """
 
 import matplotlib.pyplot as plt
@@ -21,7 +21,7 @@ graph = to_onnx(model)
 print(f"{len(graph.graph.node)} operations, {graph.ByteSize() / 1000:.0f} kB")
 
 # %%
-# The runtime knows nothing of maxdisc. It is given the graph and rows, and answers with labels and probabilities, the same ones:
+# The runtime does not need maxdisc. It takes the graph and rows, and returns the same labels and probabilities:
 
 session = onnxruntime.InferenceSession(graph.SerializeToString())
 (name,) = [entry.name for entry in session.get_inputs()]
@@ -31,11 +31,11 @@ print(f"same labels: {(labels == model.predict(X[900:])).all()}")
 print(f"largest difference of the probabilities: {np.abs(probabilities - ours).max():.1e}")
 
 # %%
-# A picture of that, on a scale that would show differences far smaller than anyone cares for:
+# On a logarithmic scale, even differences of very small probabilities would be visible:
 
 _, axes = plt.subplots(figsize=(4, 4), layout="constrained")
 axes.loglog(np.maximum(ours, 1e-12), np.maximum(probabilities, 1e-12), ".", alpha=0.3)
 axes.set(xlabel="probability here", ylabel="probability of the graph", aspect="equal")
 
 # %%
-# On the command line it is ``maxdisc export model.maxdisc -o model.onnx``.
+# On the command line, use ``maxdisc export model.maxdisc -o model.onnx``.

@@ -1,15 +1,15 @@
 """
-Your own family
+Custom families
 ===============
 
-The method knows no list of distributions: any functions of a value, and any range of values, make a family. Two ways to have your own: name functions, and
-let the convex dual find the density of largest entropy; or write the closed form, if there is one.
+Any feature functions and any range of values define a family of maximum-entropy densities. There are two ways to define one: give the functions, and
+let the convex dual compute the densities; or implement the closed form, if there is one.
 
 Hours of the day
 ----------------
 
-A day has no beginning: 23:30 and 0:30 are close. People of two kinds, who call late or early. A Gaussian of the hour does not know that the late ones who call after midnight
-are close to the others of their kind.
+Hours are circular: 23:30 and 0:30 are close. Two kinds of people call late or early. A Gaussian density of the hour cannot represent that late callers may call before or after
+midnight.
 """
 
 import matplotlib.pyplot as plt
@@ -45,14 +45,14 @@ for place, family in zip(places, ("gaussian", circular), strict=True):
 # -------------
 #
 # The length of a vector of noise has Rayleigh's density, :math:`x \exp(-x^2 / 2 s^2) / s^2`: a family with the statistic :math:`x^2` and the base measure
-# :math:`x`. What a family must say is how natural and mean parameters translate into each other, and the log-partition whose gradient the mean is.
+# :math:`x`. A family defines the conversion between natural and mean parameters, and the log-partition, whose gradient is the mean.
 
 from maxdisc.families import Family
 from maxdisc.testing import check_family, check_moments
 
 
 class Rayleigh(Family):
-    """Maximum entropy on the half-line under a mean of squares, beside the base measure x."""
+    """Maximum entropy on the half-line under a mean of squares, with the base measure x."""
 
     name = "rayleigh"
     support = Support(0.0, open_low=True)
@@ -90,17 +90,17 @@ class Rayleigh(Family):
 
 
 # %%
-# The laws that a family must obey are public. They integrate, differentiate, draw samples, and raise if one does not hold:
+# The checks for families are public. They integrate, differentiate, draw samples, and raise an error if a property does not hold:
 
 check_family(Rayleigh())
 check_moments(Rayleigh())
 
 # %%
-# Then it works like the others: for ranking, choosing, explaining, in batches and on engines.
+# The family then works like the built-in ones: for ranking, selection and explanations, in batches and on engines.
 
 noise = rng.normal(size=(600, 40, 2)) * np.where(late[:, None] & (np.arange(40) < 5), 1.5, 1.0)[:, :, None]
 lengths = np.linalg.norm(noise, axis=2)
 model = MaxDiscClassifier(Rayleigh()).fit(lengths[:300], kind[:300])
 print(
-    f"kept {sorted(model.ranking_[: model.n_selected_].tolist())[:8]}, accuracy {model.score(lengths[300:], kind[300:]):.2f}"
+    f"selected {sorted(model.ranking_[: model.n_selected_].tolist())[:8]}, accuracy {model.score(lengths[300:], kind[300:]):.2f}"
 )

@@ -2,7 +2,7 @@
 Serving a model
 ===============
 
-``maxdisc serve`` answers over HTTP. Here a model is fitted and saved, the service is started on a free port of this machine, asked, and stopped.
+``maxdisc serve`` starts an HTTP service. This example fits and saves a model, starts the service on a free port of this machine, sends requests, and stops it.
 
 It needs the extra ``serve``: ``python -m pip install '.[serve]'``.
 """
@@ -30,7 +30,7 @@ file = Path(folder.name) / "tumours.maxdisc"
 save(model, file)
 
 # %%
-# In a shell: ``maxdisc serve tumours.maxdisc --port 8000``. It listens on this machine alone unless told otherwise, and is ready when ``/readyz`` says so.
+# In a shell: ``maxdisc serve tumours.maxdisc --port 8000``. By default it accepts connections from this machine only. ``/readyz`` answers when it is ready.
 
 with socket.socket() as free:
     free.bind(("127.0.0.1", 0))
@@ -62,7 +62,7 @@ while ready is None:
 print(ready)
 
 # %%
-# Rows in batches, each with its label and its classes. (A model of text is given ``{"texts": [...]}``.) What is left out is a missing cell: the third row lacks a
+# Predict a batch of rows. (For a text model, send ``{"texts": [...]}``.) Cells that are left out are missing: the third row lacks a
 # third of its measurements.
 
 rows = data.data.iloc[[0, 1, 19]].to_dict("records")
@@ -72,7 +72,7 @@ for said in ask("/predict", {"rows": rows})["predictions"]:
     print(f"{said['label']:10} {classes}")
 
 # %%
-# Why: the log-odds of the label against the runner-up, feature by feature, which sum to the total.
+# Explain a prediction: the log-odds of the label against the runner-up, by feature, which sum to the total.
 
 why = ask("/explain", {"row": rows[0], "n": 8})
 names, odds = [f["name"] for f in why["features"]], [f["odds"] for f in why["features"]]
@@ -82,7 +82,7 @@ axes.set(xlabel=f"log-odds for {why['first']} against {why['second']}")
 print(f"total {why['total']:.2f} = {why['prior']:.2f} + {sum(odds):.2f} + {why['rest']:.2f}")
 
 # %%
-# The page at ``/`` does the same for people. When the service is told to stop, it answers what it was asked and ends.
+# The web page at ``/`` shows the same. When the service is stopped, it finishes requests in progress.
 
 service.terminate()
 print(f"stopped, exit code {service.wait(timeout=30)}")

@@ -2,7 +2,7 @@
 Single cells: markers and annotation
 ====================================
 
-Which genes mark each kind of cell, and what are the cells of a new sample? The data is ``pbmc68k_reduced``, 700 blood cells, which scanpy ships.
+Find marker genes of each cell type, and annotate the cells of a new sample. The data is ``pbmc68k_reduced``, 700 blood cells, which comes with scanpy.
 
 It needs the extra ``anndata``, and scanpy for data and plots: ``python -m pip install '.[anndata]' scanpy``.
 """
@@ -21,14 +21,14 @@ cells = sc.datasets.pbmc68k_reduced()
 print(cells.obs["bulk_labels"].value_counts().head(4).to_string())
 
 # %%
-# The result has the shape of scanpy's own, so its plots read it. Scores are divergences, in nats: how far a kind lies apart, however many cells there are.
+# The result has the format of scanpy's own, so its plots can show it. Scores are divergences in nats, whose size does not depend on the number of cells.
 
 rank_genes(cells, "bulk_labels", n_genes=20)
 groups = ["CD19+ B", "CD14+ Monocyte", "CD56+ NK"]
 sc.pl.rank_genes_groups(cells, groups=groups, n_genes=8, ncols=3, sharey=False)
 
 # %%
-# A model of two thirds of the cells, in which there is no B cell, annotates the rest. What fits no class that the model knows at a p-value of 0.05 is ``unknown``.
+# A model is fitted to two thirds of the cells, without B cells, and annotates the others. Cells whose p-value of belonging to a known class is at most 0.05 are ``unknown``.
 
 known = np.arange(cells.n_obs) % 3 > 0
 model = fit(cells[known & (cells.obs["bulk_labels"] != "CD19+ B").to_numpy()].copy(), "bulk_labels")

@@ -2,8 +2,8 @@
 Learning from a stream
 ======================
 
-All that is learnt is sums, and sums add: batches of any size give the model that all rows at once would give, new classes may appear at any time, and
-nothing is ever read again.
+A model is learnt from sums, which add: batches of any size give the model of all rows at once, new classes may appear at any time, and
+no row is read twice.
 """
 
 import matplotlib.pyplot as plt
@@ -19,8 +19,8 @@ X, y = X[order], y[order]
 test = slice(1200, 1500)
 
 # %%
-# In the first 500 digits there is no nine. Then nines come along, and the model learns of them: without being told beforehand, and without forgetting
-# anything.
+# There are no nines among the first 500 digits. When nines appear later, the model learns them without prior notice, and without forgetting other
+# classes.
 
 model = MaxDiscClassifier("gaussian", smoothing=1.0)
 seen, accuracy, known = [], [], []
@@ -50,10 +50,10 @@ print(f"largest difference of the class means: {apart:.1e}")
 print(f"same predictions: {(model.predict(X[test]) == at_once.predict(X[test])).all()}")
 
 # %%
-# A stream keeps all features and takes their evidence as it is, which makes it far too sure, until some recent rows are there to choose and weigh on:
+# A stream selects all features and has raw evidence, which is overconfident. ``choose_n_features`` selects features and calibrates on recent rows:
 
 print(f"log-loss {log_loss(y[test], model.predict_proba(X[test])):.2f}")
 model.choose_n_features(X[1500:], y[1500:])
 print(
-    f"log-loss {log_loss(y[test], model.predict_proba(X[test])):.2f}, evidence now weighed, {model.n_selected_} of 64 pixels kept"
+    f"log-loss {log_loss(y[test], model.predict_proba(X[test])):.2f}, calibrated, {model.n_selected_} of 64 pixels selected"
 )

@@ -2,8 +2,8 @@
 Text in ten lines
 =================
 
-Fit a classifier to documents, and see which words decide each prediction. The documents are the docstrings of the Python packages that are
-installed anyway, and the label is the package that each is from.
+Fit a classifier to documents, and see which words decide each prediction. The documents are the docstrings of
+installed Python packages, and the label is the package.
 """
 
 from sklearn.model_selection import train_test_split
@@ -20,7 +20,7 @@ print(f"accuracy on {len(new_texts):,} held-out documents: {model.score(new_text
 
 # %%
 # Words are counted and scaled to a common length. Their counts have Poisson densities. Words, and pairs of words if they help on held-out documents, are
-# ranked by how far the densities of the classes diverge, and the number of selected ones is chosen on five folds inside ``fit``.
+# ranked by the divergence of the class densities, and their number is selected on five folds inside ``fit``.
 
 print(f"{model.n_selected_:,} of {model.n_features_in_:,} words and pairs selected")
 print(model.predict(["interpolate scattered points by a spline", "a socket that listens for connections"]))
@@ -33,7 +33,7 @@ from maxdisc.plots import EvidenceDisplay, RankingDisplay
 RankingDisplay.from_estimator(model, n_features=12)
 
 # %%
-# A prediction is a sum: the log-odds of the best class versus the runner-up, word by word. The sum is exact.
+# A prediction is a sum: the log-odds of the best class versus the runner-up, by word. The sum is exact.
 
 EvidenceDisplay.from_estimator(
     model, "Fit the estimator to an array of samples and return the estimator", n_features=6

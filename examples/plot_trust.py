@@ -1,9 +1,9 @@
 """
-Probabilities to be trusted
-===========================
+Calibrated probabilities
+========================
 
-Features are not independent, so their evidence adds up to more than it should: a naive model is nearly always sure, right or wrong. Calibrated evidence, the
-default, learns on held-out rows how much each part of the ranking should count. Neighbouring pixels of handwritten digits repeat each other a lot:
+Features are not independent, so the sum of their evidence is too large: a naive model is nearly always confident, right or wrong. Calibration on held-out rows
+corrects this. Neighbouring pixels of handwritten digits are strongly dependent:
 """
 
 import matplotlib.pyplot as plt
@@ -25,10 +25,10 @@ for place, evidence in zip(places, ("raw", "calibrated"), strict=True):
     loss, sure = log_loss(y_new, probabilities), probabilities.max(axis=1) > 0.99
     wrong = (model.predict(X_new) != y_new)[sure].mean()
     print(
-        f"{evidence:10} log-loss {loss:.2f}; surer than 99 % of {sure.mean():.0%}, wrong in {wrong:.1%} of these"
+        f"{evidence:10} log-loss {loss:.2f}; probability above 99 % for {sure.mean():.0%}, of which {wrong:.1%} are wrong"
     )
 
 # %%
-# Points on the line are as sure as they are right. What was learnt are a few weights, one for each band of the ranking, and a bias for each class:
+# Points on the line are calibrated. ``evidence_`` shows what was learnt on held-out rows:
 
 print(model.evidence_)

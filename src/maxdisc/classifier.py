@@ -58,7 +58,7 @@ from maxdisc.significance.table import Significance
 
 
 def _has_sums_that_add(estimator: MaxDiscClassifier) -> bool:
-    """Whether it can go on with batches; if not, say why, as scikit-learn wants it said."""
+    """Return whether there is ``partial_fit``; otherwise raise ``AttributeError`` with the reason."""
     redundancy = estimator.redundancy
     if isinstance(estimator.structure, Joint) or estimator.structure == "joint":
         raise AttributeError(no_pairs("partial_fit", "a joint density", "structure='independent'"))
@@ -75,94 +75,96 @@ def _has_sums_that_add(estimator: MaxDiscClassifier) -> bool:
 class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEstimator):
     """Generative maximum-entropy classifier that selects its own features.
 
-    For each class and feature it fits the maximum-entropy density under the class's moments, ranks features
-    by how far the class densities diverge, selects their number by cross-validation, and classifies by
-    Bayes' rule. One pass over the data gives the model; cross-validation adds one more.
+    For each class and feature, it estimates the maximum-entropy density with the moments of the class.
+    Features are ranked by the divergence of these densities between classes, their number is selected by
+    cross-validation, and rows are classified by Bayes' rule. The model takes one pass over the data;
+    cross-validation adds another.
 
     Parameters
     ----------
     family : str, Family or dict, default="auto"
         The family of every feature's densities: "exponential", "gaussian", "bernoulli", "geometric",
         "poisson", "gamma", "beta", "hurdle", "categorical", or a :class:`maxdisc.families.Family`. "auto"
-        takes Poisson for sparse non-negative data and Gaussian for other arrays; columns of frames (pandas,
-        polars, Arrow) each get a family of their own: truth values Bernoulli, text and categories
-        categorical, and numbers the family, of those that their values allow, that predicts the classes of
-        held-out rows best. A dict has columns (names, numbers, lists of these, or a selector such as
-        scikit-learn's ``make_column_selector``) and their families; columns it does not name are "auto".
+        selects Poisson for sparse non-negative data and Gaussian for other arrays. For frames (pandas,
+        polars, Arrow) it selects a family per column: Bernoulli for truth values, categorical for text and
+        categories, and for numbers the family that predicts the classes of held-out rows best, among those
+        that the values allow. A dict maps columns (names, numbers, lists of these, or a selector such as
+        scikit-learn's ``make_column_selector``) to families; other columns are "auto".
     divergence : str or callable, default="auto"
-        What features are ranked by: "js_gm" (the multi-class divergence of the paper), "jeffreys" or "kl"
-        (one class against the rest), "jensen_shannon" (the mutual information of class and feature), "rao"
-        (the score test: for counts, the statistic of chi-square), "auto" ("rao" for counts whose evidence is
-        refined, else "js_gm"), or a function from the densities of all classes and features, which have
-        ``natural`` and ``mean`` of shape (L, C, D) and ``prior``, to scores of shape (D,).
+        The ranking criterion: "js_gm" (the multi-class divergence of the paper), "jeffreys" or "kl" (one
+        class against the rest), "jensen_shannon" (the mutual information of class and feature), "rao" (the
+        score test; for counts, the chi-square statistic), "auto" ("rao" for counts with refined evidence,
+        else "js_gm"), or a function that maps the densities of all classes and features, with ``natural`` and
+        ``mean`` of shape (L, C, D) and ``prior``, to scores of shape (D,).
     n_features : "auto", "all", int or float, default="auto"
         The number of features to select: chosen by cross-validation, all, a number, or a share.
     structure : {"auto", "independent", "joint"} or Joint, default="auto"
-        Features are independent within a class, or their means and covariances are constrained together (then
-        the family is Gaussian): see :class:`maxdisc.Joint`. What a joint density leaves open is chosen on the
-        folds, with the number of features. "auto": dense tables of numbers in memory, of at most 2,048 rows,
-        are joint if they have more features than rows, and otherwise, from 1,024 cells on, whatever has the
-        lower held-out log-loss. All else is independent, also ``fit_rows`` and ``partial_fit``, and where a
-        family, a smoothing, a number of features, redundancy, informative missing cells or raw evidence are
-        asked for. ``joint_`` says what was chosen.
+        "independent": features are independent within a class. "joint": means and covariances are constrained
+        together (the family is then Gaussian); parameters of :class:`maxdisc.Joint` that are "auto" are
+        chosen on the folds, with the number of features. "auto": dense tables of numbers in memory, of at
+        most 2,048 rows, are joint if they have more features than rows; with at least 1,024 cells, other such
+        tables have the structure with the lower held-out log-loss. Everything else is independent, including
+        ``fit_rows``, ``partial_fit``, and fits for which a family, a smoothing, a number of features,
+        redundancy, informative missing cells or raw evidence is set. ``joint_`` is the choice.
     evidence : {"auto", "refined", "calibrated", "raw"}, default="auto"
         How the features' log densities are calibrated. "auto": "refined" for sparse rows and joint densities
-        of rows in memory, unless they are few, else "calibrated"; ``evidence_`` says which. "raw": not at
-        all, as if features were independent. "calibrated": the ranking is cut into bands; each band gets a
-        weight and each class a bias, learnt on held-out rows. "refined": a conditional maximum-entropy model
-        also corrects single features, and is weighted together with the bands; this takes longer, and needs
-        the rows in memory and at least three folds. With joint densities, "raw" selects one model;
-        "calibrated" averages over all transforms, shrinkages and sizes that are not fixed, each scaled by the
-        factor with the lowest held-out log-loss; "refined" adds conditional maximum-entropy models of the
-        same features to this average.
+        of rows in memory, unless they are few, else "calibrated"; ``evidence_`` is the result. "raw": no
+        calibration, as if features were independent. "calibrated": the ranking is cut into bands; each band
+        gets a weight and each class a bias, learnt on held-out rows. "refined": a conditional maximum-entropy
+        model also corrects single features, and its weight is fitted together with those of the bands; this
+        takes longer, and needs the rows in memory and at least three folds. With joint densities, "raw"
+        selects one model; "calibrated" averages over all transforms, shrinkages and sizes that are not fixed,
+        each scaled by the factor with the lowest held-out log-loss; "refined" adds conditional
+        maximum-entropy models of the same features to this average.
     smoothing : "auto", float or Smoothing, default="auto"
-        Pseudo-rows given to each class, in non-zero cells; see :class:`maxdisc.Smoothing`. "auto"
-        chooses on the folds among ``family.smoothings``.
+        Pseudo-rows added to each class, in non-zero cells; see :class:`maxdisc.Smoothing`. "auto" chooses on
+        the folds among ``family.smoothings``.
     redundancy : float, default=0.0
         If positive, a feature is ranked by what it adds to those ranked before it: the part of its divergence
         that they explain is subtracted. 1.0 is a good value. Needs ``fit`` or ``fit_rows``.
     cv : int, splitter, iterable of splits, "holdout" or "hash", default=5
-        The folds on which the above is chosen. An int deals out the rows of each class in turn; "holdout"
-        holds out a fifth once (the paper's protocol); "hash" deals by a hash of each row's content, so that
-        the order of rows does not matter.
+        The folds on which the above is chosen. An int assigns the rows of each class to the folds in turn;
+        "holdout" holds out a fifth once (the paper's protocol); "hash" uses a hash of each row's content, so
+        that the order of rows does not matter.
     rule : {"auto", "best", "one_se", "small"}, default="auto"
         How the number of selected features is chosen on the folds. "best": the smallest number at the highest
         accuracy (for calibrated and refined evidence: the lowest log-loss). "one_se": the smallest number
-        within one standard error of it; of refined evidence, that of the differences between rows. "small":
-        the smallest number within one point of the highest accuracy. "auto": "one_se" for refined evidence,
-        else "best". Of joint densities, where evidence is raw, the best are those with the highest accuracy
-        minus half the log-loss, averaged with the neighbours in shrinkage and size: see
+        within one standard error of it; for refined evidence, the error of paired differences over rows.
+        "small": the smallest number within one percentage point of the highest accuracy. "auto": "one_se" for
+        refined evidence, else "best". For joint densities with raw evidence, the best model has the highest
+        accuracy minus half the log-loss, averaged with its neighbours in shrinkage and size: see
         :meth:`maxdisc.selection.joint_fold_models.JointModels.choose`.
     unlabelled : str, number or None, default=None
-        A label that means "no label", such as -1 or "unknown"; None, NaN and NA always do, but NaN and NA are
-        warned of unless this is given: they may be a mistake in the data. Where such rows
-        are given to ``fit``, they get soft labels by expectation-maximisation, and a weight that is chosen on
-        held-out labelled rows; it is 0 unless they help by more than one standard error. See
+        A label that means "no label", such as -1 or "unknown". None, NaN and NA always do; for NaN and NA
+        there is a warning unless this parameter is set, because they may be a mistake in the data. ``fit``
+        gives such rows soft labels by expectation-maximisation, and a weight that is chosen on held-out
+        labelled rows; it is 0 unless they help by more than one standard error. See
         :mod:`maxdisc.fitting.expectation_maximisation`.
     prior : array-like of shape (C,), default=None
         Class probabilities in the order of ``classes_``; by default their shares of the training weight.
     random_state : int, RandomState or None, default=None
-        If given, rows are shuffled before an int or "holdout" ``cv`` deals them out; also seeds ``sample``.
+        If set, rows are shuffled before an int or "holdout" ``cv`` splits them; also seeds ``sample``.
     n_jobs : int or None, default=None
-        How many threads ``fit`` may use: None for as many as ``MAXDISC_NUM_THREADS`` or ``OMP_NUM_THREADS``
-        say, else one for each usable core, as does -1. BLAS has one thread, or as many as ``n_jobs`` or
-        ``MAXDISC_NUM_THREADS`` say. While it has one, results are equal to the last bit for any number of
-        threads, else to 1e-10: BLAS adds in another order with more threads.
+        Maximum number of threads of ``fit``. None uses ``MAXDISC_NUM_THREADS`` or ``OMP_NUM_THREADS`` if set,
+        else all usable cores, as does -1. BLAS has one thread, or as many as ``n_jobs`` or
+        ``MAXDISC_NUM_THREADS`` say. With one BLAS thread, results are equal to the last bit for any number of
+        threads, else to 1e-10, because BLAS adds in another order with more threads.
     verbose : int, default=0
-        If positive, ``fit`` prints a line when a phase begins, and what was chosen.
+        If positive, ``fit`` prints a line when a phase begins, and a summary at the end.
     categorical_features : array-like, default=None
-        Columns that are categories though they hold numbers: names, numbers, a mask, or a selector.
+        Columns of numbers that are categories, such as codes: names, numbers, a mask, or a selector.
     missing : {"ignore", "informative"}, default="ignore"
-        "ignore": a missing cell is no evidence. "informative": that a cell is missing is evidence as well,
+        "ignore": a missing cell carries no evidence. "informative": whether a cell is missing is evidence,
         for columns with missing cells in the training rows.
     vectorizer : object or None, default=None
-        How the words of documents are counted: a :class:`maxdisc.TermFrequencyVectorizer`, or a vectorizer
-        of scikit-learn. None counts words as ``TermFrequencyVectorizer(scale="log")``. A clone is fitted;
-        for X that is not documents the parameter does not matter.
+        How the words of documents are counted: a :class:`maxdisc.TermFrequencyVectorizer`, or a vectorizer of
+        scikit-learn. None uses ``TermFrequencyVectorizer(scale="log")`` for words and, if they lower the
+        held-out log-loss of refined evidence, pairs of words. A clone is fitted; the parameter is ignored if
+        X is not documents.
     class_weight : "balanced", dict or None, default=None
         Multiplies the weights of rows: by a number for each label (1 for labels not in the dict), or
-        "balanced", which gives all classes the same weight in sum. It changes ``class_prior_`` as other
-        weights do. ``fit_rows`` refuses it, ``partial_fit`` takes a dict.
+        "balanced", which gives all classes the same total weight. It changes ``class_prior_`` as other
+        weights do. ``fit_rows`` does not support it, ``partial_fit`` takes a dict.
 
     Attributes
     ----------
@@ -173,13 +175,13 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
     n_features_in_ : int
         D, the number of features seen.
     feature_names_in_ : ndarray of shape (D,)
-        Their names, where X had string column names.
+        Their names, if X had string column names.
     scores_ : ndarray of shape (D,)
-        The divergence of each feature. A model from a file without moments has those of selected features;
-        others are NaN, here and in ``stability_``.
+        The divergence of each feature. For a model from a file without moments, unselected features are NaN,
+        here and in ``stability_``.
     ranking_ : ndarray of shape (D,)
-        Columns, best first: by their scores, or by what they add if ``redundancy`` is positive. From a file
-        without moments, the selected columns, shape (K,).
+        Columns, best first: by their scores or, if ``redundancy`` is positive, by what they add. For a model
+        from a file without moments, the selected columns, shape (K,).
     n_selected_ : int
         K, the number of selected features.
     feature_importances_ : ndarray of shape (D,)
@@ -193,26 +195,26 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         nothing had to be chosen.
     stability_ : ndarray of shape (D,) or None
         The share of the folds' models that select each feature, if each selects ``n_selected_``; None without
-        folds, after ``partial_fit``, and of joint densities.
+        folds, after ``partial_fit``, and for joint densities.
     moments_ : object
-        All that was learnt from the data: ``weight`` of shape (C,), the weight of each class's rows, and
-        ``sums`` of shape (L, C, D), sums of the family's statistics, about ``origin`` where that is not None;
-        ``+`` adds those of other rows. Unlabelled rows count by their soft labels and their weight, as they
-        do in ``class_prior_``. Of mixed columns, ``parts`` has the moments of each family.
+        Everything learnt from the data: ``weight`` of shape (C,), the weight of each class's rows, and
+        ``sums`` of shape (L, C, D), sums of the family's statistics, about ``origin`` if that is not None;
+        ``+`` adds those of other rows. Unlabelled rows are included with their soft labels and weight, as in
+        ``class_prior_``. For mixed columns, ``parts`` has the moments of each family.
     decision_ : LinearDecision, JointDecision or AveragedDecision
         The Bayes decision on the selected features.
     coef_, intercept_ : ndarray of shape (C, D) and (C,), or (1, D) and (1,)
-        Where scores are linear in X (Poisson, exponential, geometric and Bernoulli densities; joint ones with
-        a shared covariance and no transform): the softmax of ``X @ coef_.T + intercept_`` is
-        ``predict_proba(X)`` for rows without missing cells. Of two classes there is one row, as in
+        If scores are linear in X (Poisson, exponential, geometric and Bernoulli densities; joint ones with a
+        shared covariance and no transform): the softmax of ``X @ coef_.T + intercept_`` is
+        ``predict_proba(X)`` for rows without missing cells. For two classes there is one row, as in
         scikit-learn, and the logistic function gives the probability of the second. 0 for columns that were
-        not selected. Where evidence is weighed by the number of features in a row (refined evidence of
-        documents), they are those before this weighting, of rows scaled to one length over the selected
-        features. Otherwise an ``AttributeError`` says why there are none.
+        not selected. If weights depend on the number of features in a row (refined evidence of documents),
+        they are those before this weighting, for rows scaled to one length over the selected features.
+        Otherwise an ``AttributeError`` has the reason.
     families_ : list of (Family, slice or ndarray)
         The families and the columns they describe.
     joint_ : Joint or None
-        The joint densities with all that was chosen, or the best of those averaged; None for independent
+        The joint densities with all parameters chosen, or the best of those averaged; None for independent
         features.
     unlabelled_weight_ : float
         The weight of a row without a label, compared with 1 for a labelled row; 0 if unlabelled rows were
@@ -221,11 +223,11 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         The number of steps of expectation-maximisation; 0 without unlabelled rows.
     evidence_ : object or None
         ``log_loss`` and ``accuracy`` on held-out rows, and the calibration: ``edges`` and ``weights`` of
-        shape (G,), where each band of the ranking ends and what its evidence is multiplied by, ``bias`` of
-        shape (C,), and for refined evidence ``correction`` of shape (C, R) of the features in ``columns``.
-        Of joint densities, which models were averaged. None where evidence is raw.
+        shape (G,), the end of each band of the ranking and the factor of its evidence, ``bias`` of shape
+        (C,), and for refined evidence ``correction`` of shape (C, R) of the features in ``columns``. For
+        joint densities, the averaged models. None if evidence is raw.
     vectorizer_ : object
-        The fitted vectorizer, whose terms are the D features; only a model of documents has one.
+        The fitted vectorizer, whose terms are the D features; only for models of documents.
 
     Examples
     --------
@@ -296,7 +298,7 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
     # ------------------------------------------------------------------ fitting
 
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None, groups: Any = None) -> Self:
-        """Learn from labelled rows, and from rows without labels, if there are any.
+        """Fit the model to labelled rows, and to rows without labels, if there are any.
 
         Parameters
         ----------
@@ -304,7 +306,7 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
             Rows; NaN in dense input is a missing cell. Documents are a list, an array or a column (pandas,
             polars, Arrow) of str; ``vectorizer`` counts their words.
         y : array-like of shape (N,)
-            Labels: strings, integers or booleans; None, NaN or ``unlabelled`` for a row that has none.
+            Labels: strings, integers or booleans; None, NaN or ``unlabelled`` for a row without a label.
         sample_weight : array-like of shape (N,), optional
             Row weights.
         groups : array-like of shape (N,), optional
@@ -340,7 +342,7 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
             return self._take(learnt)
 
     def fit_rows(self, rows: Rows, classes: npt.ArrayLike, schema: Schema | None = None) -> Self:
-        """Learn from any source of rows: the seam for streams and engines.
+        """Fit the model to any source of rows, such as a stream or an engine.
 
         Parameters
         ----------
@@ -355,14 +357,14 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         Returns
         -------
         MaxDiscClassifier
-            This estimator, fitted. An int ``cv`` means that many folds by a hash of the row, so that the
-            result does not depend on the order or the chunks in which rows come.
+            This estimator, fitted. An int ``cv`` is the number of folds by a hash of the row, so that the
+            result depends neither on the order of rows nor on batches.
         """
         settings = self._asked()
         if settings.unlabelled is not None:
-            raise ValueError("fit_rows learns from labelled rows alone: use fit, or unlabelled=None.")
+            raise ValueError("fit_rows learns from labelled rows only: use fit, or unlabelled=None.")
         if settings.class_weight is not None:
-            raise ValueError("fit_rows takes rows as they weigh: use class_weight=None, and weigh the rows.")
+            raise ValueError("fit_rows does not support class_weight: use class_weight=None and row weights.")
         labels = np.asarray(classes)
         if labels.ndim != 1 or not np.array_equal(labels, np.unique(labels)):
             raise ValueError(f"classes must be labels in sorted order, each once, got {classes!r}.")
@@ -385,17 +387,17 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         classes: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
     ) -> Self:
-        """Learn from a further batch of rows; any batching gives the same model.
+        """Update the model with a batch of rows; any batching gives the same model.
 
-        A model that begins with ``partial_fit`` keeps all features, smooths as its family usually does and
-        takes evidence as it is, unless the parameters say otherwise or :meth:`choose_n_features` is called.
-        One that begins with ``fit`` goes on with what ``fit`` chose and how it weighed the evidence. If that
-        was joint densities by ``structure="auto"``, it warns and goes on with independent features, as
-        batches add to sums of single features alone: with the model that was compared on held-out rows or,
-        where there is none, as one that begins with ``partial_fit``.
+        A model that begins with ``partial_fit`` selects all features, has the default smoothing of its family
+        and raw evidence, unless the parameters are set or :meth:`choose_n_features` is called. A model that
+        begins with ``fit`` keeps the choices and the calibration of ``fit``. If ``structure="auto"`` chose
+        joint densities, it warns and continues with independent features, because batches only add to sums of
+        single features: with the independent model that was compared on held-out rows or, if there is none,
+        like a model that begins with ``partial_fit``.
 
-        The vocabulary of documents is that of the first batch, or of ``fit``: terms that only later batches
-        have are passed over. Give a vectorizer with a ``vocabulary`` where the terms are known beforehand.
+        The vocabulary of documents is that of the first batch, or of ``fit``: terms that occur only in later
+        batches are ignored. Set a vectorizer with a ``vocabulary`` if the terms are known in advance.
 
         Parameters
         ----------
@@ -429,7 +431,7 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
     def choose_n_features(
         self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None, groups: Any = None
     ) -> Self:
-        """Choose how many features a model built by ``partial_fit`` keeps, on folds of these rows.
+        """Choose the number of features of a model built by ``partial_fit``, on folds of these rows.
 
         Parameters
         ----------
@@ -453,16 +455,15 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         return self._take(chosen_anew(settings, learnt, data))
 
     def _asked(self) -> Settings:
-        """What the parameters ask for now; raise ``ValueError`` for what is none."""
+        """Return the validated parameters; raise ``ValueError`` for invalid ones."""
         return Settings.of(self.get_params(deep=False))
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """Leave the estimator as it was if anything goes wrong inside.
-
-        BLAS has one thread unless more are asked for: most products are small, and where other processes
-        work too, its threads wait for each other for several times as long as the products take.
-        """
+        Maximum number of threads of ``fit``. None uses ``MAXDISC_NUM_THREADS`` or ``OMP_NUM_THREADS`` if set,
+        else all usable cores, as does -1. BLAS has one thread, or as many as ``n_jobs`` or
+        ``MAXDISC_NUM_THREADS`` say. With one BLAS thread, results are equal to the last bit for any number of
+        threads, else to 1e-10, because BLAS adds in another order with more threads.
         before = self.__dict__.copy()
         try:
             with limited_threads(given_jobs(self.n_jobs)), limited_blas(asked_threads() or 1):
@@ -473,7 +474,7 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
             raise
 
     def _take(self, learnt: FittedModel) -> Self:
-        """Everything that fitting leaves behind, names aside."""
+        """Set the fitted attributes, except names."""
         self._learnt = learnt
         self.classes_ = learnt.classes
         self.class_prior_ = learnt.class_prior
@@ -491,7 +492,7 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
 
     @property
     def moments_(self) -> AnyMoments:
-        """All that was learnt from the data."""
+        """Everything learnt from the data."""
         check_is_fitted(self)
         if self._learnt.moments is None:
             raise NotFittedError(WITHOUT_MOMENTS)
@@ -505,7 +506,7 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
 
     @property
     def ranking_(self) -> Integers:
-        """Columns, best first, shape (D,); without moments, the selected ones alone."""
+        """Columns, best first, shape (D,); without moments, only the selected ones."""
         return self._model[0].order
 
     @property
@@ -516,25 +517,25 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
 
     @property
     def decision_(self) -> Decision:
-        """The Bayes decision on the kept features, with their evidence weighed."""
+        """The Bayes decision on the selected features, with calibrated evidence."""
         check_is_fitted(self)
         return self._learnt.decision
 
     @property
     def feature_importances_(self) -> Floats:
-        """Shares of the kept features in the sum of their divergences, shape (D,)."""
+        """Shares of the selected features in the sum of their divergences, shape (D,)."""
         kept = np.where(self._get_support_mask(), self.scores_, 0.0)
         total = kept.sum()
         return kept / total if total > 0 else kept
 
     @property
     def coef_(self) -> Floats:
-        """What each column of X counts for each class, where scores are linear in X; shape (C, D)."""
+        """Coefficients of the columns of X for each class, if scores are linear in X; shape (C, D)."""
         return self._linear[0]
 
     @property
     def intercept_(self) -> Floats:
-        """The score of a row of zeros for each class, where scores are linear in X; shape (C,)."""
+        """The score of a row of zeros for each class, if scores are linear in X; shape (C,)."""
         return self._linear[1]
 
     @property
@@ -549,7 +550,7 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
 
     @property
     def _model(self) -> tuple[FeatureRanking, Decision]:
-        """The ranking and the decision before evidence is weighed."""
+        """The ranking and the decision before calibration."""
         check_is_fitted(self)
         return self._learnt.model
 
@@ -560,7 +561,7 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
 
     @property
     def _schema(self) -> Schema | None:
-        """What is known of the columns of a table, where they were told apart."""
+        """The schema of the columns of a table; None if there is one family."""
         return self._learnt.schema if hasattr(self, "_learnt") else None
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
@@ -573,7 +574,7 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         return f"{told} of {', '.join(counts)}"
 
     def _html_repr(self) -> str:
-        """HTML for notebooks: what was learnt; before that, scikit-learn's diagram."""
+        """Return HTML for notebooks: a view of the fitted model, or scikit-learn's diagram before the fit."""
         if not hasattr(self, "_learnt"):
             return super()._html_repr()
         from maxdisc.inspection.fitted_view import fitted_html
@@ -620,7 +621,7 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         return super().transform(vectorize(self, X))
 
     def inverse_transform(self, X: Any) -> Matrix:
-        """Put selected features back where they were, with zeros for the others.
+        """Return rows of all features, with zeros for unselected ones.
 
         Parameters
         ----------
@@ -636,12 +637,12 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         return super().inverse_transform(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
-        """Return the names of the selected features, shape (K,); of a model of documents, their terms.
+        """Return the names of the selected features, shape (K,); for a model of documents, their terms.
 
         Parameters
         ----------
         input_features : array-like of shape (D,), optional
-            Names of all features, where the model has seen none.
+            Names of all features, if the model was fitted without names.
         """
         if input_features is None and hasattr(self, "vectorizer_"):
             input_features = feature_names(self)
@@ -650,7 +651,7 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
     # ------------------------------------------------------------------ rows
 
     def _rows(self, X: Any) -> Matrix:
-        """Rows to be predicted, checked: what methods that take rows as they are want."""
+        """Return validated rows to predict."""
         check_is_fitted(self)
         X = vectorize(self, X)
         schema = self._learnt.schema
@@ -660,11 +661,11 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         return rows
 
     def _cells(self, X: Any) -> Cells:
-        """Rows of a table, taken apart."""
+        """Return the cells of the rows of a table."""
         return cells(self, X, reset=False)
 
     def _known(self, X: Any, y: Any, sample_weight: Any) -> Labelled:
-        """Further rows, all of whose labels were seen before."""
+        """Return further rows, all of whose labels are known."""
         X = vectorize(self, X)
         given = labelled(self, X, y, sample_weight, self._schema is not None, reset=False)
         self._learnt.require_seen(given.labels)
@@ -673,7 +674,7 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
     # ------------------------------------------------------------------ prediction
 
     def predict_joint_log_proba(self, X: Any) -> Floats:
-        """Log prior plus the weighed evidence of the kept features; its softmax is ``predict_proba``.
+        """Return log prior plus calibrated evidence; its softmax is ``predict_proba``.
 
         Parameters
         ----------
@@ -683,7 +684,7 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         Returns
         -------
         ndarray of shape (N, C)
-            Scores, up to what all classes share; see :meth:`score_samples` for densities.
+            Scores, up to a term common to all classes; see :meth:`score_samples` for densities.
         """
         return self._scores(self._rows(X))
 
@@ -692,34 +693,32 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
             scores = self._learnt.decision.scores(rows)
         lost = ~np.isfinite(scores.max(axis=1))
         if lost.any():
-            raise ValueError(
-                f"row {np.argmax(lost)} has values too far from all that was seen in training to be scored."
-            )
+            raise ValueError(f"row {np.argmax(lost)} has values too far from the training data to be scored.")
         return scores
 
     def predict(self, X: Any) -> npt.NDArray[np.generic]:
-        """The most probable label of each row, shape (N,); ties go to the first in ``classes_``."""
+        """Return the most probable label of each row, shape (N,); ties go to the first in ``classes_``."""
         scores = self.predict_joint_log_proba(X)
         return self.classes_[scores.argmax(axis=1)]
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """Log of the posterior probabilities, shape (N, C)."""
+        """Return the log of the posterior probabilities, shape (N, C)."""
         return self._log_shares(self._rows(X))
 
     def _log_shares(self, rows: Matrix) -> Floats:
         scores = self._scores(rows)
-        # The largest first: the log of a sum vanishes beside scores of 1e18.
+        # The maximum is subtracted first: the log of a sum vanishes compared with scores of 1e18.
         scores = scores - scores.max(axis=1, keepdims=True)
         return np.asarray(scores - log_sum_exp(scores)[:, None])
 
     def predict_proba(self, X: Any) -> Floats:
-        """Posterior probabilities, shape (N, C)."""
+        """Return posterior probabilities, shape (N, C)."""
         return np.exp(self.predict_log_proba(X))
 
     def score_samples(self, X: Any) -> Floats:
-        """Log density of the kept features of each row under the mixture of all classes.
+        """Return the log density of the selected features of each row under the mixture of all classes.
 
-        Of an average of joint models: under the best of them.
+        For an average of joint models, it is that of the best of them.
 
         Parameters
         ----------
@@ -737,12 +736,12 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
             return np.asarray(logsumexp(density.scores(X), axis=1) + density.log_base(X))
 
     def novelty(self, X: Any) -> Floats:
-        """How well rows fit the known classes: the p-value of "this row belongs to one of them".
+        """Return how well rows fit the known classes, as p-values of belonging to one of them.
 
-        Of rows of known classes, 1 % have a p-value of 0.01 or less. So ``novelty(X) <= 0.01`` flags what is
-        stranger than all but 1 % of them. The least p-value is 1 / (n + 1), with n held-out rows. ``prior``
-        does not matter here. Missing cells say nothing, so that rows with fewer cells than those of the
-        training fit less well; a row without any has p-value 1.
+        About 1 % of the rows of known classes have a p-value of at most 0.01. So ``novelty(X) <= 0.01`` flags
+        rows that fit worse than 99 % of them. The smallest p-value is 1 / (n + 1), for n held-out rows.
+        ``prior`` has no effect. Missing cells carry no evidence, so rows with fewer cells than the training
+        rows fit less well; a row without any cell has p-value 1.
 
         Parameters
         ----------
@@ -752,7 +751,7 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         Returns
         -------
         ndarray of shape (N,)
-            In (0, 1]; small for what is unlike all that was seen, or between the classes.
+            In (0, 1]; small for rows unlike all training rows, or between the classes.
 
         Examples
         --------
@@ -770,7 +769,7 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
             return self._learnt.familiarity(rows)
 
     def explain(self, X: Any) -> Explanation:
-        """Take the scores of some rows apart, feature by feature; memory grows with N x C x K.
+        """Decompose the scores of some rows by feature; memory grows with N x C x K.
 
         Parameters
         ----------
@@ -782,11 +781,11 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         Explanation
             ``total`` of shape (N, C) is ``predict_joint_log_proba(X)``, and exactly the sum of ``prior`` of
             shape (C,), ``contributions`` of shape (N, C, K), one for each of the selected features in
-            ``names``, and ``length`` of shape (N, C), which says what the number of selected features of the
-            row tells of the classes, where weights depend on it (else 0); ``classes`` are the labels.
-            ``top(row, n=5)`` lists the features with the largest log-odds of the predicted class against the
-            runner-up, as pairs of name and log-odds. Notebooks show the first rows as bars and, of documents,
-            as marked words; ``print`` shows them as text.
+            ``names``, and ``length`` of shape (N, C), the contribution of the number of selected features of
+            the row, if weights depend on it (else 0); ``classes`` are the labels. ``top(row, n=5)`` lists the
+            features with the largest log-odds of the predicted class against the runner-up, as pairs of name
+            and log-odds. Notebooks show the first rows as bars and, for documents, as marked words; ``print``
+            shows them as text.
 
         Examples
         --------
@@ -811,7 +810,7 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
     def sample(self, n: int, y: Any = None) -> tuple[npt.NDArray[Any], npt.NDArray[np.generic]]:
         """Draw rows from the model: a class by the prior, then every feature from that class's density.
 
-        Where features are described jointly, the kept ones are drawn together, the others alone.
+        With joint densities, the selected features are drawn jointly, the others independently.
 
         Parameters
         ----------
@@ -823,7 +822,7 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         Returns
         -------
         X : ndarray of shape (n, D)
-            Rows, all features included; of mixed columns, objects: numbers, and categories by name.
+            Rows with all features; for mixed columns, objects: numbers, and categories by name.
         y : ndarray of shape (n,)
             Their labels.
         """
@@ -838,9 +837,9 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         return drawn(self._learnt, moments, codes, rng), self.classes_[codes]
 
     def unseen_categories(self, X: Any) -> Integers:
-        """How many cells of each column hold a category that no training row had, shape (D,).
+        """Count the cells of each column with a category that no training row had, shape (D,).
 
-        Such a cell is no evidence.
+        Such cells carry no evidence.
 
         Parameters
         ----------
@@ -861,27 +860,27 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         n: int | None = None,
         n_permutations: int | None = None,
     ) -> Any:
-        """The features best first, what each class has of them, and how far to trust that classes differ.
+        """Return the features, best first, with p-values, q-values, stability and moments by class.
 
-        P-values are of unsmoothed moments. Without rows: exact for Gaussian and exponential features, if they
-        are what they are called; corrected for dispersion for counts and presence; unknown (NaN) for other
-        families, and where unlabelled rows were given labels by the model. With rows: by permutation,
-        whatever the distribution.
+        P-values use unsmoothed moments. Without rows, they are exact for features that are Gaussian or
+        exponential, corrected for dispersion for counts and presence, and unknown (NaN) for other families
+        and for models that learnt from unlabelled rows. With rows, they are by permutation, for any
+        distribution.
 
         Parameters
         ----------
         X, y, sample_weight : optional
-            The rows of ``fit``, or others, whose labels are dealt out at random.
+            The rows of ``fit``, or others, whose labels are permuted.
         n : int, optional
-            How many features; by default all. P- and q-values are those among all in any case.
+            Number of features; by default all. P- and q-values are always computed among all features.
         n_permutations : int, optional
-            How often labels are dealt out.
+            Number of permutations.
 
         Returns
         -------
         pandas.DataFrame
-            A row for each feature: ``feature``, ``kept``, ``score``, ``debiased`` (the js_gm less what luck
-            alone gives), ``p``, ``q`` (the share of false discoveries, by Benjamini and Hochberg),
+            A row for each feature: ``feature``, ``kept``, ``score``, ``debiased`` (the js_gm minus its
+            expectation by chance), ``p``, ``q`` (the false discovery rate, by Benjamini and Hochberg),
             ``stability`` and for each class ``direction[label]``, ``mean[label]`` and for Gaussian features
             ``deviation[label]``. Raises ``ImportError`` without pandas.
 
@@ -899,7 +898,7 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         if X is None:
             found = told_significance(learnt)
         elif y is None:
-            raise ValueError("rows without labels cannot be dealt others: give y too.")
+            raise ValueError("permuting labels needs the labels of the rows: pass y with X.")
         else:
             found = self._permuted(X, y, sample_weight, n_permutations)
         return make_frame(ranking_table(learnt, moments, found, feature_names(self), n))
@@ -907,7 +906,7 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
     def _permuted(
         self, X: Any, y: Any, sample_weight: npt.ArrayLike | None, n_permutations: int | None
     ) -> Significance:
-        """P-values by rows whose labels are dealt out at random."""
+        """Return p-values by permutation of the labels of rows."""
         learnt = self._learnt
         rows = self._known(X, y, sample_weight).with_weight().rows(learnt.classes, learnt.schema)
         seed = int(check_random_state(self.random_state).randint(2**31))

@@ -1,4 +1,4 @@
-"""Text that every Python installation has."""
+"""Text data from the docstrings of installed packages."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Documents:
     target : ndarray of shape (N,)
         Their labels, as strings.
     names : list of str
-        Where each comes from.
+        The name of the object that each documents.
     """
 
     data: list[str]
@@ -57,8 +57,8 @@ def load_docstrings(
 ) -> Documents:
     """Return the docstrings of the standard library, numpy, scipy and scikit-learn, as installed.
 
-    They are read from the source files without running them, and sorted by where they live, so the same
-    versions give the same documents in the same order.
+    They are read from the source files without running them, and sorted by module, so the same versions give
+    the same documents in the same order.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def load_docstrings(
             texts.append(text)
             labels.append(".".join(module.split(".")[: 1 if level == "package" else 2]))
             names.append(f"{module}.{name}".replace(".__init__", ""))
-    # A docstring that stands in several places says nothing about where it lives.
+    # A docstring that occurs in several places does not identify its package.
     copies = Counter(texts)
     unique = [i for i, text in enumerate(texts) if copies[text] == 1]
     counts = Counter(labels[i] for i in unique)
@@ -103,7 +103,7 @@ def load_docstrings(
 
 @cache
 def _installed_docstrings() -> list[tuple[str, str, str]]:
-    """Module, name and docstring of everything installed; parsing all sources takes seconds."""
+    """Return module, name and docstring of everything installed; parsing all sources takes seconds."""
     return [
         (".".join([package, *path.relative_to(root).with_suffix("").parts]), name, text)
         for package, root in _roots()
@@ -138,7 +138,7 @@ def _docstrings(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _documented(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
-    """Classes, methods and functions; a walk over every expression would take five times as long."""
+    """Yield classes, methods and functions; a walk over every expression would take five times as long."""
     for node in body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             text = ast.get_docstring(node)

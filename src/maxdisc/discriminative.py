@@ -47,7 +47,7 @@ from maxdisc.rows.validation import require_labels, require_numbers, require_one
 _GAP, _STEEPNESS = 1e-4, 1e-6
 #: The dual takes many sweeps for relative ridges below this, and for rows with a larger share of cells.
 LEAST_RIDGE, MOST_DENSE = 1e-5, 0.2
-#: What it has not solved after so many sweeps is for L-BFGS, from where it is.
+#: After this many sweeps of the dual, L-BFGS continues from its solution.
 AUTO_SWEEPS = 100
 _NUMBERS: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64}
 
@@ -55,40 +55,41 @@ _NUMBERS: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64}
 class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
     """Conditional maximum-entropy classifier (DME): the paper's discriminative competitor.
 
-    Among all conditional distributions whose expected features are those of the training rows it takes the
-    one of largest entropy, which is multinomial logistic regression (Berger et al. 1996, Nigam et al. 1999).
-    It weighs all features together and chooses none; :class:`maxdisc.MaxDiscClassifier` estimates one density
-    after the other and ranks them.
+    Of all conditional distributions whose expected features are those of the training rows it is the one with
+    the largest entropy, that is, multinomial logistic regression (Berger et al. 1996, Nigam et al. 1999). It
+    fits the weights of all features together and selects none; :class:`maxdisc.MaxDiscClassifier` estimates a
+    density per feature and ranks features.
 
     Parameters
     ----------
     solver : {"auto", "dual", "lbfgs", "gis", "iis"}, default="auto"
         Compiled dual coordinate ascent over rows, L-BFGS, generalised iterative scaling or improved iterative
-        scaling. All have the same optimum; the scalings need many more steps for it. "auto" takes the dual
-        for large sparse X, and L-BFGS for everything else and for what the dual does not solve in 100 sweeps.
-        The dual needs a positive penalty and intercepts, and knows no early stopping.
+        scaling. All have the same optimum; the scalings need many more steps. "auto" uses the dual for large
+        sparse X, and L-BFGS for everything else and if the dual does not converge in 100 sweeps. The dual
+        needs a positive penalty and intercepts, and does not support early stopping.
     penalty : float, default=1.0
         Precision of a Gaussian prior on the weights: ``penalty / 2`` times the sum of squares of ``coef_`` is
-        taken off the log-likelihood, as ``LogisticRegression(C=1 / penalty)`` does. Intercepts are free.
+        subtracted from the log-likelihood, as ``LogisticRegression(C=1 / penalty)`` does. Intercepts are
+        free.
     fit_intercept : bool, default=True
         Whether classes have a bias.
     max_iter : int, default=1000
-        Most steps; a step of the dual is a sweep over all rows.
+        Maximum number of steps; a step of the dual is a sweep over all rows.
     tol : float or None, default=None
-        When to stop. For the dual, the largest duality gap as a share of the objective; None is 1e-4. For the
-        others, the largest entry of the gradient, for one unit of sample weight, with features counted from
-        their means in units of their deviations; None is 1e-6.
+        Tolerance for stopping. For the dual, the largest duality gap as a share of the objective; None is
+        1e-4. For the others, the largest entry of the gradient, per unit of sample weight, for standardised
+        features; None is 1e-6.
     early_stopping : bool, default=False
-        Hold out a share of each class, stop when its likelihood no longer grows, and take the parameters that
-        were best for it.
+        Hold out a share of each class, stop when its likelihood no longer increases, and use the parameters
+        that were best on it.
     validation_fraction : float, default=0.1
         The share to hold out.
     n_iter_no_change : int, default=5
-        How many steps to wait for the likelihood of what is held out.
+        Number of steps without an increase of the held-out likelihood before stopping.
     warm_start : bool, default=False
-        Begin at the parameters of the last fit, if classes and features are the same.
+        Start from the parameters of the last fit, if classes and features are the same.
     random_state : int, RandomState or None, default=None
-        Says which rows are held out; nothing else is random.
+        Seed for the rows that are held out; nothing else is random.
 
     Attributes
     ----------
@@ -103,16 +104,17 @@ class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
     n_iter_ : int
         Steps taken.
     converged_ : bool
-        Whether the optimum was reached, or early stopping decided.
+        Whether the optimum was reached, or early stopping applied.
     gap_ : float
         The duality gap as a share of the objective: the objective is no further than this from its optimum.
         NaN for solvers other than the dual.
     objective_path_ : ndarray of shape (I + 1,), or (1,) for the dual
-        Log-likelihood less the penalty, at the start and after each of the I steps; for the dual, at the end.
+        Log-likelihood minus the penalty, at the start and after each of the I steps; for the dual, at the
+        end.
     n_features_in_ : int
         D, the number of features seen.
     feature_names_in_ : ndarray of shape (D,)
-        Their names, where X had string column names.
+        Their names, if X had string column names.
 
     Examples
     --------
@@ -125,7 +127,7 @@ class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
     >>> round(model.score(X, y), 2)
     0.97
 
-    Sparse rows of many columns are for the dual, which says how far from the optimum it may be.
+    For sparse rows with many columns the dual is used, which bounds the distance from the optimum.
 
     >>> from scipy.sparse import random_array
     >>> X = random_array((1000, 5000), density=0.01, format="csr", rng=0)
@@ -170,16 +172,16 @@ class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Find the parameters.
+        """Fit the model.
 
         Parameters
         ----------
         X : array-like, frame or sparse matrix of shape (N, D)
-            Rows; negative values are fine for every solver.
+            Rows; every solver supports negative values.
         y : array-like of shape (N,)
             Their labels.
         sample_weight : array-like of shape (N,), optional
-            How much each row counts.
+            Row weights.
 
         Returns
         -------
@@ -215,7 +217,7 @@ class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
         return self._set(classes, found, solver)
 
     def _takes_dual(self, X: Matrix, weight: Floats, penalty: float, n_classes: int) -> bool:
-        """Whether the dual is asked for, or can solve this and is quick."""
+        """Return whether to use the dual: it is requested, or applicable and fast."""
         if self.solver == "dual":
             if not RIDGE_RANGE[0] <= relative_ridge(X, weight, penalty) <= RIDGE_RANGE[1]:
                 raise ValueError(
@@ -238,7 +240,7 @@ class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
         return _GAP if solver == "dual" else _STEEPNESS
 
     def _dual_obstacle(self) -> str | None:
-        """Return the parameter that the dual cannot do, if any."""
+        """Return the parameter that the dual does not support, if any."""
         if self.penalty == 0:
             return "penalty=0"
         if not self.fit_intercept:
@@ -314,7 +316,7 @@ class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
         return self
 
     def _by_class(self) -> tuple[Floats, Floats]:
-        """Weights (C, D) and biases (C,); opposite ones for two classes."""
+        """Return weights (C, D) and biases (C,); opposite ones for two classes."""
         if len(self.classes_) > 2:
             return self.coef_, self.intercept_
         signs = np.array([-0.5, 0.5])
@@ -328,7 +330,7 @@ class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
         return self._by_class() if self.coef_.shape[1] == n_features else None
 
     def _held_out(self, codes: Integers) -> Booleans:
-        """A random share of the rows of each class, rounded down."""
+        """Draw a random share of the rows of each class, rounded down."""
         shuffled = check_random_state(self.random_state).permutation(len(codes))
         by_class = shuffled[np.argsort(codes[shuffled], kind="stable")]
         sizes = np.bincount(codes)
@@ -365,7 +367,7 @@ class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
     def _validated(
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[Matrix, npt.NDArray[np.generic], Floats]:
-        """Rows that weigh something, their labels and weights."""
+        """Return the rows with positive weight, their labels and weights."""
         require_labels(y)
         require_indices(X)
         require_distinct_names(X)
@@ -399,7 +401,7 @@ class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
         return canonical(validate_data(self, X, reset=False, **_NUMBERS))
 
     def decision_function(self, X: Any) -> Floats:
-        """Scores of the classes, or for two classes the log-odds of the second.
+        """Return scores of the classes, or for two classes the log-odds of the second.
 
         Parameters
         ----------
@@ -420,25 +422,25 @@ class DiscriminativeMaxEnt(ClassifierMixin, BaseEstimator):
         return scores if len(self.classes_) > 2 else scores[:, 0]
 
     def _scores(self, X: Any) -> Floats:
-        """For each class, shape (N, C)."""
+        """Return the scores for each class, shape (N, C)."""
         scores = self.decision_function(X)
         return scores if scores.ndim == 2 else scores[:, None] * np.array([-0.5, 0.5])
 
     def predict(self, X: Any) -> npt.NDArray[np.generic]:
-        """The most probable label of each row, shape (N,); ties go to the first in ``classes_``."""
+        """Return the most probable label of each row, shape (N,); ties go to the first in ``classes_``."""
         scores = self._scores(X)
         return self.classes_[scores.argmax(axis=1)]
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """Log of the class probabilities, shape (N, C)."""
+        """Return the log of the class probabilities, shape (N, C)."""
         return log_posterior(self._scores(X))
 
     def predict_proba(self, X: Any) -> Floats:
-        """Class probabilities, shape (N, C)."""
+        """Return class probabilities, shape (N, C)."""
         return np.exp(self.predict_log_proba(X))
 
     def explain(self, X: Any) -> Explanation:
-        """Take the scores of some rows apart, feature by feature.
+        """Decompose the scores of some rows by feature.
 
         Parameters
         ----------

@@ -25,18 +25,18 @@ from maxdisc.rows.validation import require_labels
 from maxdisc.words.scaling import CountScaler
 from maxdisc.words.vectorizer import TermFrequencyVectorizer
 
-#: What is tried for text and other sparse counts, simplest first. Refined evidence falls back to calibrated.
+#: Candidates for text and other sparse counts, simplest first. Refined evidence falls back to calibrated.
 FOR_TEXT: tuple[dict[str, Any], ...] = (
     {"scale": "length", "evidence": "calibrated"},
     {"scale": "log", "evidence": "refined"},
 )
-#: What is tried for tables of measurements.
+#: Candidates for tables of measurements.
 FOR_TABLES: tuple[dict[str, Any], ...] = (
     {"structure": "independent", "evidence": "refined"},
     {"structure": "joint", "evidence": "refined"},
 )
-#: ... and where they have more features than rows: what features share then counts most, and so few rows
-#: cannot tell reliably where it may be left out of account.
+#: ... and for tables with more features than rows: dependence between features matters most there, and so few
+#: rows cannot show reliably whether it can be ignored.
 FOR_WIDE_TABLES: tuple[dict[str, Any], ...] = ({"structure": "joint", "evidence": "refined"},)
 #: Frames of numbers may have a family for each column as well.
 FOR_FRAMES: tuple[dict[str, Any], ...] = (
@@ -44,7 +44,7 @@ FOR_FRAMES: tuple[dict[str, Any], ...] = (
     {"structure": "independent", "family": "gaussian", "evidence": "refined"},
     {"structure": "joint", "evidence": "refined"},
 )
-#: ... and those with categories must. That cells are missing may tell something.
+#: ... and those with categories must. Missing cells may be informative.
 FOR_MIXED_FRAMES: tuple[dict[str, Any], ...] = (
     {"evidence": "calibrated"},
     {"evidence": "calibrated", "missing": "informative"},
@@ -54,46 +54,46 @@ TIE = 0.005
 
 
 class MaxDiscSearchCV(TransformerMixin, ClassifierMixin, BaseEstimator):
-    """Choose among families, scales, structures and kinds of evidence without looking at test data.
+    """Search over families, scales, structures and kinds of evidence, by held-out log-loss.
 
-    Each candidate is fitted once, on all the rows; in doing so it chooses its own number of features,
-    smoothing and weights of evidence on the folds, and tells the log-loss of rows that were held out. All are
-    given the same folds. The one with the least held-out log-loss is kept as it is, so nothing is fitted
-    again; of candidates that are as good to half a per cent, the one named first.
+    Each candidate is fitted once, on all rows; the fit chooses its number of features, smoothing and
+    calibration on the folds, and gives its held-out log-loss. All candidates have the same folds. The one
+    with the lowest held-out log-loss is kept without refitting; of candidates that are equal to half a
+    percent, the first.
 
     Parameters
     ----------
     candidates : "auto" or sequence of dict, default="auto"
         Parameters of :class:`MaxDiscClassifier`, and ``scale`` for counts: see
         :class:`maxdisc.words.CountScaler`. "auto" tries two models of counts for documents and for sparse
-        data that are not negative; for tables, independent and joint densities, or joint ones alone where
-        there are more features than rows; for frames also a family for each column, alone if some are
-        categories. List simple ones first.
+        non-negative data; for tables, independent and joint densities, or only joint ones if there are more
+        features than rows; for frames also a family per column, and only this if some columns are categories.
+        List simple ones first.
     vectorizer : TermFrequencyVectorizer, optional
-        How the words of documents are counted; its ``scale`` does not matter.
+        How the words of documents are counted; its ``scale`` is ignored.
     cv : int, splitter, iterable of splits, "holdout" or "hash", default=5
         The folds, as for :class:`MaxDiscClassifier`.
     random_state : int, RandomState or None, default=None
-        If given, rows are shuffled before they are dealt out.
+        If set, rows are shuffled before they are split.
     verbose : int, default=0
-        If positive, says how each candidate did.
+        If positive, prints the result of each candidate.
 
     Attributes
     ----------
     best_estimator_ : MaxDiscClassifier or Pipeline
-        The model: a classifier, behind the scaling of counts or the counting of words where there is one.
+        The model: a classifier, or a pipeline that scales counts or counts words before it.
     best_classifier_ : MaxDiscClassifier
         The classifier alone.
     best_params_ : dict
         The candidate.
     best_index_ : int
-        Its place in the list.
+        Its index in the list.
     best_score_ : float
         Minus its log-loss on held-out rows.
     cv_results_ : dict of str to list
         ``params``, ``log_loss``, ``accuracy``, ``n_selected`` and ``seconds`` of each candidate that was
-        fitted. A calibrated candidate whose refined sibling is listed too is not: refined evidence starts
-        from calibrated evidence and stays with it where corrections do not pay.
+        fitted. A calibrated candidate is not fitted if the same candidate with refined evidence is listed,
+        which falls back to calibrated if corrections do not help.
     classes_ : ndarray of shape (C,)
         The labels.
 
@@ -131,7 +131,7 @@ class MaxDiscSearchCV(TransformerMixin, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : sequence of str, array-like, frame or sparse matrix of shape (N, D)
-            Documents, or rows of numbers; where a candidate has a ``scale``, they are counts.
+            Documents, or rows of numbers; counts, if a candidate has a ``scale``.
         y : array-like of shape (N,)
             Labels.
         sample_weight : array-like of shape (N,), optional
@@ -202,7 +202,7 @@ class MaxDiscSearchCV(TransformerMixin, ClassifierMixin, BaseEstimator):
         return self
 
     def _listed(self, X: Matrix, text: bool) -> list[dict[str, Any]]:
-        """The candidates; those that a refined sibling stands for are left out."""
+        """Return the candidates, without calibrated ones that are listed with refined evidence, too."""
         given = self.candidates
         if isinstance(given, str):
             if given != "auto":
@@ -233,7 +233,7 @@ class MaxDiscSearchCV(TransformerMixin, ClassifierMixin, BaseEstimator):
         scale: str | None,
         sample_weight: npt.ArrayLike | None,
     ) -> Any:
-        """What stands before a classifier: a scaler, or a vectorizer and its scaled counts."""
+        """Return the step before a classifier: a scaler, or a vectorizer and its scaled counts."""
         if words is None:
             return CountScaler(scale).fit(X, sample_weight=sample_weight)
         vectorizer = copy.copy(words).set_params(scale=scale)
@@ -244,24 +244,24 @@ class MaxDiscSearchCV(TransformerMixin, ClassifierMixin, BaseEstimator):
         return self.best_estimator_
 
     def _rows(self, X: Any) -> Any:
-        """What the classifier alone is given."""
+        """Return the rows for the classifier."""
         best = self._best()
         return best[:-1].transform(X) if isinstance(best, Pipeline) else X
 
     def predict(self, X: Any) -> npt.NDArray[np.generic]:
-        """The most probable label of each row, shape (N,)."""
+        """Return the most probable label of each row, shape (N,)."""
         return np.asarray(self._best().predict(X))
 
     def predict_proba(self, X: Any) -> Floats:
-        """Posterior probabilities, shape (N, C)."""
+        """Return posterior probabilities, shape (N, C)."""
         return np.asarray(self._best().predict_proba(X))
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """Log of the posterior probabilities, shape (N, C)."""
+        """Return the log of the posterior probabilities, shape (N, C)."""
         return np.asarray(self._best().predict_log_proba(X))
 
     def explain(self, X: Any) -> Any:
-        """Take the scores of some rows apart: see :meth:`MaxDiscClassifier.explain`."""
+        """Decompose the scores of some rows: see :meth:`MaxDiscClassifier.explain`."""
         rows = self._rows(X)
         explanation = self.best_classifier_.explain(rows)
         if isinstance(self.best_estimator_, Pipeline):
@@ -270,7 +270,7 @@ class MaxDiscSearchCV(TransformerMixin, ClassifierMixin, BaseEstimator):
         return explanation
 
     def transform(self, X: Any) -> Matrix:
-        """The features that the best model keeps, in its scale."""
+        """Return the features that the best model selects, in its scale."""
         rows = self._rows(X)
         return self.best_classifier_.transform(rows)
 
@@ -285,14 +285,14 @@ class MaxDiscSearchCV(TransformerMixin, ClassifierMixin, BaseEstimator):
 
 
 def _usual(X: Any, text: bool) -> tuple[dict[str, Any], ...]:
-    """What is tried of such rows."""
+    """Return the default candidates for such rows."""
     if text or (is_sparse(X) and (X.nnz == 0 or X.data.min() >= 0)):
         return FOR_TEXT
     if is_frame(X):
         cells = cells_of(X)
         if (cells.kinds == WORD).any():
             return FOR_MIXED_FRAMES if cells.missing().any() else FOR_MIXED_FRAMES[:1]
-    # Rows may be lists; what is no table at all is told by the classifier.
+    # Rows may be lists; the classifier raises an error for anything that is not a table.
     shape = getattr(X, "shape", None) or np.asarray(X).shape
     if len(shape) == 2 and shape[1] > shape[0]:
         return FOR_WIDE_TABLES
@@ -300,25 +300,28 @@ def _usual(X: Any, text: bool) -> tuple[dict[str, Any], ...]:
 
 
 def _told(candidate: dict[str, Any], evidence: str | None = None) -> dict[str, str]:
-    """A candidate as text, with another kind of evidence if one is given: arrays cannot be compared."""
+    """Return a candidate as text, optionally with another kind of evidence; arrays cannot be compared."""
     told = {"evidence": MaxDiscClassifier().evidence, **candidate}
     return {name: repr(value) for name, value in {**told, "evidence": evidence or told["evidence"]}.items()}
 
 
 def _same_for_all(cv: Any, X: Any, y: Any, groups: Any) -> Any:
-    """Folds, with the splits of a splitter or a generator made once."""
+    """Return the folds, with the splits of a splitter or a generator computed once."""
     if hasattr(cv, "split") and not isinstance(cv, str):
         return list(cv.split(X, y, groups))
     return list(cv) if hasattr(cv, "__next__") else cv
 
 
 def _held_out(classifier: MaxDiscClassifier) -> tuple[float, float]:
-    """Log-loss and accuracy on held-out rows."""
+    """Return log-loss and accuracy on held-out rows."""
     evidence, path = classifier.evidence_, classifier.path_
     if evidence is not None:
         return float(evidence.log_loss), float(evidence.accuracy)
     if path is None:
-        raise ValueError("a candidate has nothing to choose, so that it was not tried on the folds.")
+        raise ValueError(
+            "a candidate has nothing to choose, so it has no held-out log-loss: leave n_features or "
+            "smoothing at 'auto'."
+        )
     at = int(np.searchsorted(path.sizes, classifier.n_selected_))
     at = min(at, len(path.sizes) - 1)
     return float(path.mean_log_loss[at]), float(path.mean_accuracy[at])

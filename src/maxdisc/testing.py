@@ -1,12 +1,12 @@
-"""Laws of families, divergences, moments, rows and classifiers, as functions.
+"""Checks for families, divergences, moments, sources of rows and classifiers.
 
-A new member is tested by one line, for us and for users::
+A new family is tested by one line::
 
     from maxdisc.testing import check_family
     check_family(MyFamily())
 
-Our own tests also draw random data here, and run laws both ways: ``taking`` chooses compiled or plain code
-whatever the size of the data, ``batches_of`` makes batches small.
+The tests of the package also draw random data here, and run checks with both implementations: ``taking``
+selects compiled or plain code for any size of data, ``batches_of`` makes batches small.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def random_data(
 
 
 def random_means(family: Family, shape: tuple[int, ...], seed: int = 0) -> Floats:
-    """Means of statistics that some member of the family has, shape (L, *shape).
+    """Draw means of statistics that some density of the family has, shape (L, *shape).
 
     They are averages of the statistics of a few points of the support, so they are feasible by construction.
     """
@@ -95,19 +95,19 @@ def random_densities(
 
 
 def check_family(family: Family, seed: int = 0) -> None:
-    """Raise ``AssertionError`` unless a family obeys the laws of an exponential family.
+    """Check that a family is an exponential family; raise ``AssertionError`` otherwise.
 
     Natural and mean parameters are inverse to each other; the mean is the gradient of the log-partition,
-    which is convex; densities integrate to 1, have that mean, and are where ``peak`` says; entropy and KL are
-    the integrals they claim to be; samples lie in the support and have the mean; zero and sparse rows are
-    treated as declared; values out of the support are refused by column.
+    which is convex; densities integrate to 1, have that mean, and peak where ``peak`` says; entropy and KL
+    divergence equal their integrals; samples lie in the support and have the mean; zeros and sparse rows are
+    handled as declared; errors for values out of the support name the column.
 
     Parameters
     ----------
     family : Family
         The family.
     seed : int
-        Of the random members that are tried.
+        Seed of the random densities.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def _check_nodes(family: Family, natural: Floats) -> None:
 
 
 def nodes_for(family: Family, mean: Floats) -> tuple[Floats, Floats]:
-    """Nodes and weights for integrals over a family's support, where the density of that mean (L,) lives."""
+    """Return nodes and weights for integrals over a family's support, near a density of mean (L,)."""
     center = float(mean[0]) if family.translates else 0.0
     if family.translates:
         scale = float(np.sqrt(mean[1] - mean[0] ** 2))
@@ -253,19 +253,19 @@ def _check_refusal(family: Family) -> None:
 
 
 def check_divergence(divergence: Divergence, family: str | Family = "gaussian", seed: int = 0) -> None:
-    """Raise ``AssertionError`` unless a divergence obeys the laws that ranking relies on.
+    """Check the properties of a divergence that ranking relies on; raise ``AssertionError`` otherwise.
 
-    One finite, non-negative score for each feature; 0 if all classes share one density; the same for any
-    order of the classes; each feature's score independent of the other features.
+    There is one finite, non-negative score for each feature; it is 0 if all classes have the same density;
+    and it depends neither on the order of the classes nor on other features.
 
     Parameters
     ----------
     divergence : callable
-        From the densities of all classes and features to scores of shape (D,).
+        Maps the densities of all classes and features to scores of shape (D,).
     family : str or Family
-        The family it is tried on.
+        The family of the test densities.
     seed : int
-        Of the random data.
+        Seed of the random data.
 
     Examples
     --------
@@ -299,14 +299,15 @@ def check_divergence(divergence: Divergence, family: str | Family = "gaussian", 
 
 
 def check_moments(family: str | Family, seed: int = 0) -> None:
-    """Raise ``AssertionError`` unless a family's moments add up: over chunks, weights, folds and classes.
+    """Check that a family's moments add, over batches, weights, folds and classes; else raise
+    ``AssertionError``.
 
     Parameters
     ----------
     family : str or Family
         The family.
     seed : int
-        Of the random data.
+        Seed of the random data.
 
     Examples
     --------
@@ -372,16 +373,16 @@ def _assert_same_products(a: ClassProducts, b: ClassProducts) -> None:
 def check_rows(
     make: Callable[[Matrix, npt.NDArray[np.intp], int], Rows], family: str | Family = "poisson", seed: int = 0
 ) -> None:
-    """Raise ``AssertionError`` unless a source of rows counts what the rows in memory count.
+    """Check that a source of rows counts like rows in memory; raise ``AssertionError`` otherwise.
 
     Parameters
     ----------
     make : callable
-        From ``X`` (N, D), codes (N,) and the number of classes to the source.
+        Function of ``X`` (N, D), codes (N,) and the number of classes that returns the source.
     family : str or Family
-        The family whose moments are asked for.
+        The family of the moments.
     seed : int
-        Of the random data.
+        Seed of the random data.
 
     Examples
     --------
@@ -437,39 +438,39 @@ _UNITS = {"gaussian": "each", "gamma": "each", "hurdle": "each", "exponential": 
 def check_invariances(
     estimator: BaseEstimator, X: Any, y: npt.ArrayLike, tolerance: float | None = None, seed: int = 0
 ) -> None:
-    """Raise ``AssertionError`` unless probabilities are unmoved by what rows do not tell.
+    """Check that probabilities do not depend on how rows are represented; raise ``AssertionError`` otherwise.
 
-    They are those of all rows, by fits to the same rows in another guise:
+    The probabilities of all rows are compared with those of fits to an equivalent representation:
 
-    - labels under other names, and under names that sort the other way round;
+    - renamed labels, also with names that sort in reverse order;
     - columns in another order;
-    - rows in another order, if folds are dealt by ``cv="hash"``;
-    - rows of weight 0, 1 or 2 against rows that are there so many times, if folds are dealt by ``cv="hash"``;
-    - an array against a frame of the same numbers, of one family (Gaussian for ``family="auto"``);
+    - rows in another order, for ``cv="hash"``;
+    - rows of weight 0, 1 or 2 versus rows repeated 0, 1 or 2 times, for ``cv="hash"``;
+    - an array versus a frame of the same numbers, with one family (Gaussian for ``family="auto"``);
     - other units, if X is an array: a factor for each column of Gaussian, gamma and hurdle densities, also an
       offset if Gaussian ones are independent (joint ones may be of logarithms), and one factor for all
       columns of exponential densities, which share their smoothing.
 
-    Ties go by the order of columns and classes: of columns whose scores agree in 36 bits the first are
-    selected, of equally probable classes the first is predicted. So columns that are tied stay in their
+    Ties are broken by the order of columns and classes: of columns whose scores agree in 36 bits the first
+    are selected, of equally probable classes the first is predicted. So columns that are tied stay in their
     order, and labels are compared where the two most probable differ by more than the tolerance.
 
-    The exceptions that an estimator makes are in its tags: ``get_tags(estimator).invariance_exceptions``,
-    each in one sentence. Where ``cv="hash"`` is given, columns and units are changed under ``cv=5``; of
-    ``Joint(search="greedy")`` they are not.
+    Exceptions of an estimator are in its tags: ``get_tags(estimator).invariance_exceptions``, each in one
+    sentence. For estimators with ``cv="hash"``, columns and units are changed with ``cv=5``; for
+    ``Joint(search="greedy")`` they are not changed.
 
     Parameters
     ----------
     estimator : MaxDiscClassifier, MaxDiscSearchCV, DiscriminativeMaxEnt or a subclass
-        Names columns, if any, by name.
+        Columns in its parameters must be given by name.
     X : ndarray, sparse matrix or frame of shape (N, D)
-        Rows, fewer than are sampled: 2,000 of them suffice for any law.
+        Rows, fewer than are sampled: 2,000 are enough for any check.
     y : array_like of shape (N,)
         The label of each row.
     tolerance : float, optional
         The largest difference of a probability; by default 1e-8, or 0.01 where conditional models are solved.
     seed : int
-        Of the random orders, weights and units.
+        Seed of the random orders, weights and units.
 
     Examples
     --------
@@ -516,7 +517,7 @@ def check_invariances(
 
 @dataclass(frozen=True, eq=False)
 class _Answers:
-    """What a fitted classifier says of rows, by the classes in the order of their old names."""
+    """Predictions of a fitted classifier, with classes in the order of their old names."""
 
     probabilities: Floats  # (N, C)
     predicted: Integers  # (N,)
@@ -550,7 +551,7 @@ class _Answers:
 
 
 def _renamed(estimator: BaseEstimator, X: Any, y: npt.NDArray[Any], step: int) -> _Answers:
-    """What is said under other labels, which sort as before or (step -1) the other way round."""
+    """Fit with renamed labels, which sort as before or (step -1) in reverse order."""
     old, codes = np.unique(y, return_inverse=True)
     names = np.array([f"class {place:06d}" for place in range(len(old))])[::step]
     given, changed = estimator.get_params(deep=False), clone(estimator)
@@ -567,7 +568,7 @@ def _rows(X: Any, y: npt.NDArray[Any], rows: Integers) -> tuple[Any, npt.NDArray
 
 
 def _times(y: npt.NDArray[Any], rng: np.random.Generator) -> Integers:
-    """How often rows are there: 0, 1 or 2 times, but each class at least four times."""
+    """Draw how often rows occur: 0, 1 or 2 times, but each class at least four times."""
     times = rng.integers(0, 3, size=len(y))
     for label in np.unique(y):
         times[np.flatnonzero(y == label)[:2]] = 2

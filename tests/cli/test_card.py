@@ -80,7 +80,7 @@ def test_what_is_not_known_is_not_made_up(run, tmp_path):
     assert cells(card, "training rows") == ["not recorded"]
     assert "No rows were held out" in card
     assert "Its probabilities are not calibrated" in card
-    assert "It cannot tell rows that fit none." in card
+    assert "It cannot detect rows that fit none." in card
 
 
 def test_few_rows_and_rare_classes_are_named(run, files, tmp_path):

@@ -173,7 +173,7 @@ class TestRankByRows:
         for name in ("r.md", "r.html"):
             model, data = tmp_path / "gamma.maxdisc", tmp_path / "gamma.csv"
             assert run("report", model, "--data", data, "-o", tmp_path / name).code == 0
-            assert "maxdisc rank with --data, finds it" in (tmp_path / name).read_text()
+            assert "maxdisc rank with --data, computes it" in (tmp_path / name).read_text()
 
 
 class TestExplain:

@@ -109,7 +109,7 @@ def test_what_is_none_is_refused(class_weight, said):
 def test_sources_of_rows_and_batches_do_not_tell_the_sizes_of_classes():
     X, y = skewed()
     codes = np.searchsorted(NAMES, y)
-    with pytest.raises(ValueError, match="fit_rows takes rows as they weigh"):
+    with pytest.raises(ValueError, match="fit_rows does not support class_weight"):
         MaxDiscClassifier(class_weight="balanced").fit_rows(ArrayRows(X, codes, 3), NAMES)
     assert not hasattr(MaxDiscClassifier(class_weight="balanced"), "partial_fit")
     with pytest.raises(AttributeError, match="no attribute 'partial_fit'") as refused:

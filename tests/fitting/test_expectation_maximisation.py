@@ -422,7 +422,7 @@ def test_batches_and_sources_of_rows_are_labelled():
     partly, _ = hidden(y, 40)
     with pytest.raises(ValueError, match=r"no label .* in 20 rows.*: drop those rows, or use fit"):
         MaxDiscClassifier().partial_fit(X, partly)
-    with pytest.raises(ValueError, match=r"fit_rows learns from labelled rows alone"):
+    with pytest.raises(ValueError, match=r"fit_rows learns from labelled rows only"):
         MaxDiscClassifier(unlabelled=-1).fit_rows(ArrayRows(X, np.arange(60) % 2, 2), [0, 1])
     weightless = np.where(np.equal(partly, None), 1.0, 0.0)
     with pytest.raises(ValueError, match="no row with a label weighs more than 0"):

@@ -87,8 +87,7 @@ def test_without_numba_slower_code_does_the_same_and_says_so_once(before, reason
     (count, *said, loaded), model = fitted(tmp_path, "without", before)
     assert count == "1"
     assert said == [
-        f"numba cannot be used ({reason}), so slower code does the same: install numba again to get the "
-        "compiled one."
+        f"numba cannot be used ({reason}), so slower code is used: reinstall numba to use compiled code."
     ]
     assert loaded == ""
     assert model["k"] == usual["k"]

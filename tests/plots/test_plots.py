@@ -156,7 +156,7 @@ def test_a_constant_feature_says_that_it_says_nothing():
     model = MaxDiscClassifier(n_features="all", smoothing=1.0).fit(X, NAMES)
     for column, words in ((4, "always 7"), (5, "never seen")):
         display = drawn(DensityDisplay.from_estimator(model, column, ax=axes()))
-        assert display.ax_.texts[0].get_text() == f"{words}: says nothing"
+        assert display.ax_.texts[0].get_text() == f"{words}: uninformative"
 
 
 def test_features_are_found_by_name_or_column():

@@ -307,7 +307,7 @@ def test_documents():
     documents = [*DOCUMENTS[:6], "green green green " + "unheard " * 500, "nothing known here", ""]
     report = evaluate(model, documents, [*LABELS[:6], "red", "blue", "green"])
     assert report.data.empty_rows == 2
-    assert any("2 rows have none of the kept features" in note for note in report.notes)
+    assert any("2 rows have none of the selected features" in note for note in report.notes)
     longest = next(m for m in report.mistakes if m.row == 6)
     assert longest.predicted == "green"
     assert longest.evidence.features[0] == "green"
@@ -338,15 +338,15 @@ def test_a_perfect_score_says_so():
     assert report.scores.accuracy == 1
     assert report.mistakes == []
     assert "It made no mistake on these rows." in report.summary
-    assert "There are none" in "".join(checked_page(report).text)
-    assert "There are none" in report.markdown()
+    assert "every row was classified correctly" in "".join(checked_page(report).text)
+    assert "every row was classified correctly" in report.markdown()
 
 
 def test_one_row(iris):
     model, X, y = iris
     report = evaluate(model, X[:1], y[:1])
     assert report.data.absent == ["versicolor", "virginica"]
-    assert any("1 row can say little" in note for note in report.notes)
+    assert any("With 1 row, the accuracy is imprecise" in note for note in report.notes)
     assert any("No row belongs to “versicolor” and “virginica”" in note for note in report.notes)
     checked_page(report)
     report.markdown()
@@ -387,9 +387,9 @@ def test_features_without_names_variation_or_values():
     assert report.data.empty_rows == 1
     assert [feature.curves.silent for feature in report.features] == [False] * 4 + [True] * 2
     text = "".join(checked_page(report).text)
-    assert "always 1: says nothing" in text
-    assert "never seen: says nothing" in text
-    assert "It uses all 6 features, as it was told to." in report.summary
+    assert "always 1: uninformative" in text
+    assert "never seen: uninformative" in text
+    assert "It uses all 6 features, as set." in report.summary
     json.loads(report.json())
 
 

@@ -382,7 +382,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("documents", "message"),
         [
-            ("one text", "give a list of documents"),
+            ("one text", "X is a single document"),
             (["aa", None], "document 1 is None, not text"),
             (["aa", float("nan")], "document 1 is nan, not text"),
             ([b"caf\xe9"], "document 0 is not UTF-8"),

@@ -1,4 +1,4 @@
-"""Dask: the partitions of its collections are rows; jobs go where they are, and sums come back as a tree."""
+"""Dask: jobs run where the partitions are, and only sums are returned, in a tree reduction."""
 
 from __future__ import annotations
 
@@ -87,22 +87,22 @@ def fit(
     """Fit an estimator to a Dask collection, where its partitions are.
 
     The model is that of ``estimator.fit`` with ``cv="hash"``, ``structure="independent"`` and all rows in
-    memory, for any partitions; only sums come back from the workers. Rows are read several times, so
-    ``X.persist()`` pays where they fit into the workers' memory.
+    memory, for any partitions; only sums come back from the workers. Rows are read several times, so use
+    ``X.persist()`` if they fit into the workers' memory.
 
     Parameters
     ----------
     estimator : MaxDiscClassifier or Pipeline
         The classifier, or a :class:`maxdisc.TermFrequencyVectorizer` and the classifier. ``cv`` must be
-        "hash" or a number of folds, which are then dealt by a hash of each row.
+        "hash" or a number of folds, which are then by a hash of each row.
     X : dask array or dataframe of shape (N, D); of documents: series, bag or array of shape (N,)
-        Blocks are dense, where NaN is a missing cell, or scipy's sparse matrices.
+        Blocks are dense, with NaN for missing cells, or scipy sparse matrices.
     y : dask array, series or bag of shape (N,)
-        Labels, in partitions like those of X; in memory, if it is known how long those are.
+        Labels, in partitions like those of X; or in memory, if the lengths of these are known.
     sample_weight : as y, optional
         Row weights.
     classes : array-like of shape (C,), optional
-        The labels, sorted; by default those that there are.
+        The labels, sorted; by default they are found in an additional pass.
 
     Returns
     -------
@@ -149,14 +149,14 @@ def predict(estimator: Any, X: Any) -> Any:
     Parameters
     ----------
     estimator : MaxDiscClassifier or Pipeline
-        Fitted, here or anywhere.
+        Fitted.
     X : dask collection
         As for :func:`fit`.
 
     Returns
     -------
     dask.array.Array of shape (N,)
-        Computed when it is asked for, block by block.
+        Computed lazily, block by block.
 
     Examples
     --------
@@ -174,7 +174,7 @@ def predict(estimator: Any, X: Any) -> Any:
 
 
 def predict_proba(estimator: Any, X: Any) -> Any:
-    """Posterior probabilities, as a lazy array.
+    """Return posterior probabilities, as a lazy array.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def predict_proba(estimator: Any, X: Any) -> Any:
     Returns
     -------
     dask.array.Array of shape (N, C)
-        Computed when it is asked for, block by block.
+        Computed lazily, block by block.
 
     Examples
     --------
@@ -315,7 +315,7 @@ def _client_of(scheduler: str | None) -> Iterator[Any]:
             yield client
         return
     with _without_interruption():
-        # What goes wrong is raised here; workers need not tell it, too.
+        # Errors are raised here; workers need not log them, too.
         cluster = distributed.LocalCluster(
             threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=logging.CRITICAL
         )

@@ -53,7 +53,7 @@ class _Group(_PlainFlags, TyperGroup):
 app = typer.Typer(
     cls=_Group,
     name="maxdisc",
-    help="Classify text and tables by generative maximum entropy, with features that choose themselves.",
+    help="A calibrated, explainable classifier for text and tables that selects its own features.",
     epilog="maxdisc COMMAND --help shows the options of a command, with examples.",
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -72,10 +72,10 @@ def _before(
     context: typer.Context,
     show_version: Annotated[  # noqa: ARG001  # its callback has answered
         bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave."),
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit."),
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show where in the program an error arose (or MAXDISC_DEBUG=1).")
+        bool, typer.Option("--debug", help="Show the traceback of errors (or MAXDISC_DEBUG=1).")
     ] = False,
 ) -> None:
     if debug:

@@ -1,4 +1,4 @@
-"""What is said and where: results on standard output, everything else on standard error."""
+"""Output of commands: results on standard output, everything else on standard error."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def results(least: int = 0) -> Console:
 
 
 class _Results(Console):
-    """A console on which no text, whoever wrote it, can move the cursor or hide what stands around it."""
+    """Console that sanitizes untrusted text."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
@@ -61,7 +61,7 @@ def readable(text: str) -> str:
 
 
 def say_facts(facts: Iterable[tuple[str, str]]) -> None:
-    """Print names and values, a line each; on a terminal, long values go on in lines of their own."""
+    """Print names and values, one per line; on a terminal, long values are wrapped."""
     facts = list(facts)
     if sys.stdout.isatty():
         table = Table.grid(padding=(0, 2))

@@ -239,23 +239,26 @@ def report(
         typer.Option("--data", metavar="DATA", help="Labelled rows; may be repeated.", rich_help_panel=DATA),
     ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="OUT", help="The report.", rich_help_panel=OUTPUT)
+        Path,
+        typer.Option("--output", "-o", metavar="OUT", help="The report to write.", rich_help_panel=OUTPUT),
     ],
     form: Annotated[
         Optional[ReportFormat],
-        typer.Option("--format", help="By default what OUT ends in, else html.", rich_help_panel=OUTPUT),
+        typer.Option(
+            "--format",
+            help="Format of the report; by default by the suffix of OUT, else html.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     title: Annotated[
         Optional[str],
-        typer.Option("--title", help="Of the report.", rich_help_panel=OUTPUT),
+        typer.Option("--title", help="Title of the report.", rich_help_panel=OUTPUT),
     ] = None,
     text: TextOption = None,
     label: LabelOption = None,
     data_format: Annotated[
         Optional[str],
-        typer.Option(
-            "--data-format", help="What the data is, if its name does not say.", rich_help_panel=DATA
-        ),
+        typer.Option("--data-format", help="Format of the data, if not recognised.", rich_help_panel=DATA),
     ] = None,
     files: FileOptions,
     skip_unlabelled: SkipUnlabelledOption = False,

@@ -44,7 +44,7 @@ def explain(
     *,
     data: Annotated[
         Optional[str],
-        typer.Option("--data", metavar="FILE", help="The file that holds the row.", rich_help_panel=DATA),
+        typer.Option("--data", metavar="FILE", help="The file with the row.", rich_help_panel=DATA),
     ] = None,
     row: Annotated[
         int,
@@ -52,7 +52,7 @@ def explain(
             "--row",
             metavar="N",
             min=1,
-            help="Its number; the first below the names is 1.",
+            help="Number of the row, from 1, not counting the header.",
             rich_help_panel=DATA,
         ),
     ] = 1,
@@ -60,14 +60,14 @@ def explain(
     format: FormatOption = None,
     files: FileOptions,
     n: Annotated[
-        int, typer.Option("-n", metavar="N", min=1, help="How many features.", rich_help_panel=OUTPUT)
+        int, typer.Option("-n", metavar="N", min=1, help="Number of features.", rich_help_panel=OUTPUT)
     ] = 12,
     against: Annotated[
         Optional[str],
         typer.Option(
             "--against",
             metavar="LABEL",
-            help="Weigh against this class, not the runner-up.",
+            help="Compare with this class instead of the runner-up.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,

@@ -28,7 +28,7 @@ def export(
     ],
     float32: Annotated[
         bool,
-        typer.Option("--float32", help="Numbers come in single precision.", rich_help_panel=OUTPUT),
+        typer.Option("--float32", help="Input in single precision.", rich_help_panel=OUTPUT),
     ] = False,
     force: ForceOption = False,
 ) -> None:

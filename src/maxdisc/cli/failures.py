@@ -1,4 +1,4 @@
-"""How commands end: an exit code, and one line that says why."""
+"""Exit codes of commands, and their error messages of one line."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class CheckFailedError(Exception):
 
 
 class BadInputError(ValueError):
-    """What the user gave cannot be used; the message says what is wrong and what to do."""
+    """Invalid input; the message says what is wrong and what to do."""
 
 
 def command(function: Callable[P, R]) -> Callable[P, R]:
-    """Wrap a command, so that whatever goes wrong inside ends in an exit code and one line."""
+    """Wrap a command, so that errors end in an exit code and one line."""
 
     @functools.wraps(function)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:

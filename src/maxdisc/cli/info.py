@@ -14,7 +14,7 @@ JOINT = ("joint", "averaged")
 
 @command
 def info(model: ModelArgument, json: JsonOption = False) -> None:
-    """Tell what a model file holds, without loading the model.
+    """Show what a model file holds, without loading the model.
 
     [bold]Example[/]
 
@@ -91,7 +91,7 @@ def _families(step: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _weighed(step: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return how much evidence counts, where it is weighed."""
+    """Return the facts of the calibration, if any."""
     if step.get("evidence") is None:
         return []
     told = step["evidence"]

@@ -1,4 +1,4 @@
-"""A model file in use: which columns it wants, and what it makes of a batch."""
+"""Loaded models: their columns, and predictions of batches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from maxdisc.inspection.model_view import ModelView
 from maxdisc.model_file.about import remembered
 from maxdisc.model_file.persistence import describe, load
 
-# Of how many columns a note tells what is new in them.
+# Number of columns whose unseen categories a note lists.
 _MOST_COLUMNS = 5
 
 
@@ -123,7 +123,7 @@ class LoadedModel(ModelInput):
         learnt = self.classifier._learnt.novelty
         if learnt is None:
             raise BadInputError(
-                f"{self.path} does not know how strange rows of its classes can be: fit it again with "
+                f"{self.path} has no p-values for unknown rows: fit it again with "
                 "--evidence calibrated and enough rows."
             )
         return float(learnt.p_value[0])
@@ -144,7 +144,7 @@ class LoadedModel(ModelInput):
             return self.said(raw)
 
     def reasons(self, said: Predictions, n: int) -> list[list[Reason]]:
-        """For each row the features that spoke loudest for its class against the runner-up."""
+        """Return for each row the features with the largest log-odds of its class against the runner-up."""
         decision = self.classifier.decision_
         names = self.fitted.names[decision.columns]
         X = self.classifier._rows(said.X) if self.fitted.mixed else said.X
@@ -161,7 +161,7 @@ def note_missing(model: LoadedModel, dataset: Dataset, speech: Speech) -> None:
 
 
 def note_values(dataset: Dataset, speech: Speech) -> None:
-    """Say which of several matrices or sheets is read, and whether with names, where nobody asked for it."""
+    """Note which of several matrices or sheets is read, and whether it has names, if not requested."""
     for note in dataset.notes:
         speech.note(note)
     if dataset.layer is None and "raw" in dataset.values.values():

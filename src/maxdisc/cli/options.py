@@ -16,7 +16,7 @@ STREAM, WORKERS = "Larger than memory", "Workers"
 
 
 class Format(StrEnum):
-    """What a file holds."""
+    """File formats."""
 
     csv = "csv"
     tsv = "tsv"
@@ -45,14 +45,14 @@ class Family(StrEnum):
 
 
 class Missing(StrEnum):
-    """What missing cells say."""
+    """Treatment of missing cells."""
 
     ignore = "ignore"
     informative = "informative"
 
 
 class Divergence(StrEnum):
-    """What features are ranked by."""
+    """Ranking criteria."""
 
     auto = "auto"
     js_gm = "js_gm"
@@ -71,13 +71,13 @@ class Structure(StrEnum):
 
 
 class ClassWeight(StrEnum):
-    """How much the rows of each class weigh."""
+    """Class weights."""
 
     balanced = "balanced"
 
 
 class Evidence(StrEnum):
-    """How much the densities of features count."""
+    """Kinds of evidence."""
 
     auto = "auto"
     calibrated = "calibrated"
@@ -86,7 +86,7 @@ class Evidence(StrEnum):
 
 
 class Rule(StrEnum):
-    """How the number of features is picked."""
+    """Rules for the number of features."""
 
     auto = "auto"
     best = "best"
@@ -95,7 +95,7 @@ class Rule(StrEnum):
 
 
 class Scale(StrEnum):
-    """How word counts are scaled."""
+    """Scaling of word counts."""
 
     length = "length"
     log = "log"
@@ -104,7 +104,7 @@ class Scale(StrEnum):
 
 
 class Engine(StrEnum):
-    """What reads the rows and adds up what is learnt from them."""
+    """Engines."""
 
     local = "local"
     dask = "dask"
@@ -119,7 +119,7 @@ class DateOrder(StrEnum):
 
 
 class ReportFormat(StrEnum):
-    """What a report is written as."""
+    """Formats of reports."""
 
     html = "html"
     md = "md"
@@ -136,44 +136,44 @@ DataArgument = Annotated[
     ),
 ]
 ModelArgument = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="A model file, as fit writes it.", show_default=False)
+    Path, typer.Argument(metavar="MODEL", help="A model file written by fit.", show_default=False)
 ]
 FormatOption = Annotated[
     Optional[Format],
-    typer.Option("--format", help="What the data is, if its name does not say.", rich_help_panel=DATA),
+    typer.Option("--format", help="Format of the data, if not recognised.", rich_help_panel=DATA),
 ]
 TextOption = Annotated[
     Optional[str],
-    typer.Option("--text", metavar="COL", help="The column that holds the documents.", rich_help_panel=DATA),
+    typer.Option("--text", metavar="COL", help="The column of documents.", rich_help_panel=DATA),
 ]
 LabelOption = Annotated[
     Optional[str],
-    typer.Option("--label", metavar="COL", help="The column that holds the labels.", rich_help_panel=DATA),
+    typer.Option("--label", metavar="COL", help="The column of labels.", rich_help_panel=DATA),
 ]
 
 
 @dataclass(frozen=True)
 class FileOptions:
-    """How files are read."""
+    """Options for reading files."""
 
     layer: Annotated[
         Optional[str],
         typer.Option(
             "--layer",
             metavar="NAME",
-            help="Of h5ad files: a layer, X or raw; by default raw if there is one.",
+            help="Values of h5ad files: a layer, X or raw; by default raw if it exists.",
             rich_help_panel=DATA,
         ),
     ] = None
     encoding: Annotated[
-        str, typer.Option("--encoding", help="Of text files, such as latin-1.", rich_help_panel=DATA)
+        str, typer.Option("--encoding", help="Encoding of text files, such as latin-1.", rich_help_panel=DATA)
     ] = "utf-8"
     sheet: Annotated[
         Optional[str],
         typer.Option(
             "--sheet",
             metavar="NAME",
-            help="Of Excel files: a sheet, or its number; by default the first.",
+            help="Sheet of Excel files, by name or number; by default the first.",
             rich_help_panel=DATA,
         ),
     ] = None
@@ -182,7 +182,7 @@ class FileOptions:
         typer.Option(
             "--sep",
             metavar="CHAR",
-            help="What separates the cells of CSV files, if it is not guessed; tab is one.",
+            help="Separator of CSV files, such as tab; by default guessed.",
             rich_help_panel=DATA,
         ),
     ] = None
@@ -190,7 +190,8 @@ class FileOptions:
         Optional[bool],
         typer.Option(
             "--header/--no-header",
-            help="Whether the first row of CSV and Excel files holds names; if not, they are c0, c1, ...",
+            help="Whether the first row of CSV and Excel files holds column names; if not, they are "
+            "c0, c1, ...",
             show_default=False,
             rich_help_panel=DATA,
         ),
@@ -200,7 +201,7 @@ class FileOptions:
         typer.Option(
             "--decimal",
             metavar="MARK",
-            help="The decimal mark, . or , where it is not clear.",
+            help="The decimal mark, . or , if ambiguous.",
             rich_help_panel=DATA,
         ),
     ] = None
@@ -225,11 +226,9 @@ SkipUnlabelledOption = Annotated[
     bool, typer.Option("--skip-unlabelled", help="Leave out rows without a label.", rich_help_panel=DATA)
 ]
 ForceOption = Annotated[
-    bool, typer.Option("--force", "-f", help="Replace a file that exists.", rich_help_panel=OUTPUT)
+    bool, typer.Option("--force", "-f", help="Overwrite existing files.", rich_help_panel=OUTPUT)
 ]
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object, for machines.", rich_help_panel=OUTPUT)
-]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.", rich_help_panel=OUTPUT)]
 QuietOption = Annotated[
     bool, typer.Option("--quiet", "-q", help="No notes and no progress.", rich_help_panel=OUTPUT)
 ]

@@ -1,4 +1,4 @@
-"""Files that commands write: refused before the work begins, whole or not at all."""
+"""Output files of commands: validated before the work begins, and written atomically."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def written_since(output: Path, checkpoint: Path | None) -> bool:
 
 
 def _is_read(output: Path, data: Sequence[str], format: str | None, files: Sequence[Path]) -> bool:
-    """Return whether a file that exists is among those that are read."""
+    """Return whether an existing file is an input."""
     from maxdisc.files.places import SourceError, find_places
 
     if any(path.exists() and output.samefile(path) for path in files):
@@ -84,7 +84,7 @@ class _Terminal(io.RawIOBase):
 
 @contextmanager
 def opened_output(output: Path | None) -> Iterator[BinaryIO]:
-    """A file that takes its name only once it is whole; None is standard output."""
+    """Open an output file that is written atomically; None is standard output."""
     if output is None:
         sys.stdout.flush()
         yield cast("BinaryIO", _Terminal(sys.stdout)) if sys.stdout.isatty() else sys.stdout.buffer

@@ -1,4 +1,4 @@
-"""``rank``: the features that tell the classes apart."""
+"""``rank``: the features that distinguish the classes."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def rank(
     model: ModelArgument,
     *,
     n: Annotated[
-        int, typer.Option("-n", metavar="N", min=1, help="How many features.", rich_help_panel=OUTPUT)
+        int, typer.Option("-n", metavar="N", min=1, help="Number of features.", rich_help_panel=OUTPUT)
     ] = 20,
     label: Annotated[
         Optional[str],
         typer.Option(
             "--class",
             metavar="LABEL",
-            help="What sets this class apart from all others.",
+            help="Features that distinguish this class from all others.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
@@ -53,7 +53,7 @@ def rank(
         typer.Option(
             "--q",
             metavar="SHARE",
-            help="Only features that can be trusted: at most this share of them is listed by luck.",
+            help="Only features with at most this false discovery rate.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
@@ -62,8 +62,8 @@ def rank(
         typer.Option(
             "--data",
             metavar="DATA",
-            help="Labelled rows, of any distribution: p-values by dealing their labels out at random. May be "
-            "repeated.",
+            help="Labelled rows: compute p-values by permutation of their labels, for any "
+            "distribution. May be repeated.",
             rich_help_panel=DATA,
         ),
     ] = None,
@@ -71,16 +71,14 @@ def rank(
     label_column: LabelOption = None,
     data_format: Annotated[
         Optional[str],
-        typer.Option(
-            "--data-format", help="What the data is, if its name does not say.", rich_help_panel=DATA
-        ),
+        typer.Option("--data-format", help="Format of the data, if not recognised.", rich_help_panel=DATA),
     ] = None,
     files: FileOptions,
     skip_unlabelled: SkipUnlabelledOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """List the features that tell the classes apart, best first, and how far each can be trusted.
+    """List the features that distinguish the classes, best first, with their reliability.
 
     [bold]Examples[/]
 

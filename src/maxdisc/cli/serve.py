@@ -19,7 +19,7 @@ def serve(
         list[str],
         typer.Argument(
             metavar="MODEL...",
-            help="Model files; NAME=FILE gives one a name of its own. The first answers where none is named.",
+            help="Model files; NAME=FILE names one. The first is the default.",
             show_default=False,
         ),
     ],
@@ -27,14 +27,13 @@ def serve(
         str, typer.Option("--host", help="The address to listen on.", rich_help_panel=LISTENING)
     ] = "127.0.0.1",
     port: Annotated[
-        int,
-        typer.Option("--port", min=0, max=65535, help="0 for any that is free.", rich_help_panel=LISTENING),
+        int, typer.Option("--port", min=0, max=65535, help="0 for any free port.", rich_help_panel=LISTENING)
     ] = 8000,
     no_token: Annotated[
         bool,
         typer.Option(
             "--no-token",
-            help="Let everyone use it who can reach it, even from other machines.",
+            help="Serve without a token, also to other machines.",
             rich_help_panel=LISTENING,
         ),
     ] = False,
@@ -48,7 +47,7 @@ def serve(
             "--reload",
             metavar="SECONDS",
             min=0,
-            help="How often to look for a new model file; 0 for never.",
+            help="Seconds between checks for a new model file; 0 for none.",
             rich_help_panel=LISTENING,
         ),
     ] = 1.0,
@@ -58,30 +57,30 @@ def serve(
             "--drain",
             metavar="SECONDS",
             min=0,
-            help="How long to say that it is not ready, before it stops listening.",
+            help='Seconds between reporting "not ready" and the end of listening.',
             rich_help_panel=LISTENING,
         ),
     ] = 1.0,
     max_bytes: Annotated[
-        int, typer.Option("--max-bytes", min=1024, help="Of a body.", rich_help_panel=LIMITS)
+        int, typer.Option("--max-bytes", min=1024, help="Size of a body.", rich_help_panel=LIMITS)
     ] = 2**23,
     max_batch: Annotated[
-        int, typer.Option("--max-batch", min=1, help="Rows in one request.", rich_help_panel=LIMITS)
+        int, typer.Option("--max-batch", min=1, help="Rows per request.", rich_help_panel=LIMITS)
     ] = 10_000,
     max_seconds: Annotated[
         float,
         typer.Option(
             "--max-seconds",
             min=0.1,
-            help="For a request to arrive, and again for its answer.",
+            help="Maximum time to receive a request, and to answer it.",
             rich_help_panel=LIMITS,
         ),
     ] = 10.0,
     max_queue: Annotated[
-        int, typer.Option("--max-queue", min=1, help="Requests that may wait.", rich_help_panel=LIMITS)
+        int, typer.Option("--max-queue", min=1, help="Waiting requests.", rich_help_panel=LIMITS)
     ] = 64,
     max_connections: Annotated[
-        int, typer.Option("--max-connections", min=1, help="Open at once.", rich_help_panel=LIMITS)
+        int, typer.Option("--max-connections", min=1, help="Open connections.", rich_help_panel=LIMITS)
     ] = 512,
     max_idle: Annotated[
         float,
@@ -89,16 +88,14 @@ def serve(
             "--max-idle",
             metavar="SECONDS",
             min=0.1,
-            help="For a connection to stay open without a request.",
+            help="Seconds that an idle connection stays open.",
             rich_help_panel=LIMITS,
         ),
     ] = 15.0,
     workers: Annotated[
         int, typer.Option("--workers", min=1, max=64, help="Threads that compute.", rich_help_panel=LIMITS)
     ] = 2,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No line in the log for each request.")
-    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not log requests.")] = False,
 ) -> None:
     """Answer requests over HTTP: predictions, explanations, and a page at /.
 

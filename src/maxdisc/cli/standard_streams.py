@@ -1,4 +1,4 @@
-"""Standard output and standard error of a command: written to the last byte, or known not to be."""
+"""Standard output and standard error of a command: written completely, or with an error."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class WholeStream(io.RawIOBase):
         return len(whole)
 
     def require_whole(self) -> None:
-        """Raise the failure that there was, even if somebody caught it."""
+        """Raise the failure of a write, even if it was caught."""
         if self._failure is not None and not self._optional:
             raise self._failure
 

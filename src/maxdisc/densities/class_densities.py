@@ -1,4 +1,4 @@
-"""From moments to densities: one member of the family for each class and feature."""
+"""Estimation of densities from moments, one for each class and feature."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FAR_FROM_ZERO = 100.0
 
 @dataclass(frozen=True, eq=False)
 class ClassDensities:
-    """The densities of C classes for D features, in both coordinates.
+    """Densities of C classes for D features, in both parametrisations.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class ClassDensities:
     solved : ndarray of shape (C, D)
         Whether the natural parameters were found.
     adjusted : ndarray of shape (C, D)
-        Whether they were found only for other means than the data's, as no density has those.
+        Whether they were found only for adjusted means, because no density has those of the data.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class ClassDensities:
 
     @property
     def usable(self) -> Booleans:
-        """The features that may be scored and kept: informative, and solved for every class; shape (D,)."""
+        """Features that can be scored and selected: informative, and solved for every class; shape (D,)."""
         return self.informative & self.solved.all(axis=0)
 
     @cached_property

@@ -12,9 +12,9 @@ from maxdisc.numerics.matrices import Floats, Integers, blocks
 
 # Nodes of a panel: polynomials of degree 31 are integrated, or summed, exactly.
 ORDER = 16
-# A panel is no longer than so many scales of any class's peak, plus this share of its distance from it.
+# The maximum length of a panel: this many widths of any class's peak, plus this share of the distance to it.
 WIDTH, GROWTH = 4.0, 1.0
-# A density ends where it has fallen from its peak by so many nats: the rest of its mass is below rounding.
+# A density ends where it is this many nats below its peak: the rest of its mass is below rounding.
 FALL = 36.0
 # A Gaussian has fallen so far at this many deviations.
 FIRST_REACH = 8.5

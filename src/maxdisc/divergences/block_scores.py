@@ -1,4 +1,4 @@
-"""Divergences of mixed columns: what each cell of a block adds, and what it would add by chance."""
+"""Divergences of mixed columns: the contribution of each cell, and its expectation by chance."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def chance(block: Block, moments: ClassMoments, smoothing: Smoothing, divergence
 
 
 def _rare_chance(moments: ClassMoments, smoothing: Smoothing, divergence: Divergence) -> Floats:
-    """Return the mean term of levels whose rows are dealt to the classes by chance, shape (E,)."""
+    """Return the mean term of levels under permuted labels, shape (E,)."""
     cells = np.broadcast_to(moments.cells, moments.sums.shape[1:])
     shares = cells / cells.sum(axis=0)
     counts = np.arange(FEW_ROWS + 1)[:, None, None]

@@ -1,4 +1,4 @@
-"""How well a feature tells the classes apart: divergences among class densities, and the ranking by them."""
+"""Divergences between class densities, and the ranking of features by them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from maxdisc.numerics.threads import in_threads
 #: From the densities of C classes for D features to a score for each feature, shape (D,).
 Divergence = Callable[[ClassDensities], Floats]
 
-# Fewer nats than this are rounding: no number of rows could tell them from nothing.
+# Fewer nats than this are rounding errors.
 NOISE = 1e-18
 # Nodes that find less of a mixture's mass than this are set more densely.
 LOST = 1e-7
@@ -31,7 +31,7 @@ STEP = 1e-3
 
 
 def js_gm(densities: ClassDensities) -> Floats:
-    """The paper's multi-class divergence: Jensen-Shannon with a geometric in place of the arithmetic mean.
+    """Return the paper's multi-class divergence: Jensen-Shannon with a geometric mean.
 
     Its definition is a sum over pairs of classes; it equals the covariance over classes, under the prior, of
     natural parameters and means, summed over statistics.
@@ -44,7 +44,7 @@ def js_gm(densities: ClassDensities) -> Floats:
     Returns
     -------
     ndarray of shape (D,)
-        In nats; 0 where a feature says nothing.
+        In nats; 0 for uninformative features.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def js_gm(densities: ClassDensities) -> Floats:
 
 
 def jeffreys(densities: ClassDensities) -> Floats:
-    """Return one class against the rest: J(class || all the others together), averaged by the prior.
+    """Return J(class || all others together), averaged over classes by the prior.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def one_vs_rest(densities: ClassDensities) -> Floats:
 
 
 def kl(densities: ClassDensities) -> Floats:
-    """KL(class || all the others together), averaged by the prior.
+    """Return KL(class || all others together), averaged over classes by the prior.
 
     Parameters
     ----------
@@ -115,12 +115,12 @@ def kl(densities: ClassDensities) -> Floats:
 
 
 def jensen_shannon(densities: ClassDensities) -> Floats:
-    """The mutual information of class and feature: the mean of KL(class || mixture of all the classes).
+    """Return the mutual information of class and feature: the mean of KL(class || mixture of all classes).
 
     By quadrature, or by sums for lattices and atoms, with nodes where the densities have their mass; to
     better than 1e-6 of its value, unless Gaussian classes are more than 1e10 deviations apart: nodes so far
-    out are rounded themselves. Nodes that miss more than 1e-5 of the mass are reported. Never more than
-    js_gm, nor than the entropy of the prior: a feature that settles the class can say no more.
+    out are rounded themselves. There is a warning if nodes miss more than 1e-5 of the mass. The value is at
+    most js_gm, and at most the entropy of the prior, which a feature reaches if it determines the class.
 
     Parameters
     ----------
@@ -155,13 +155,13 @@ def jensen_shannon(densities: ClassDensities) -> Floats:
 
 
 def rao(densities: ClassDensities) -> Floats:
-    """The score test of Rao, per row: class means less their mean, squared, in units of the pooled density.
+    """Return Rao's score test statistic per row, at the pooled density.
 
     ``sum_c prior_c (mu_c - mu)^T F (mu_c - mu)``, with F the derivative of natural parameters by means (the
-    inverse covariance of the statistics) at the mean of all classes. It is what js_gm, and twice
-    jensen_shannon, become when classes are drawn together. For Poisson counts it is the chi-square
-    statistic over N. Features that are rare and found in one class alone are worth less than by the others,
-    which is better where many are kept.
+    inverse covariance of the statistics) at the mean of all classes. js_gm, and twice jensen_shannon,
+    approach it for similar classes. For Poisson counts it is the chi-square statistic divided by N. Rare
+    features of a single class score lower than with the other divergences, which is better if many features
+    are selected.
 
     Parameters
     ----------
@@ -294,7 +294,7 @@ def _settled(scores: Floats, densities: ClassDensities) -> Floats:
     return np.where(densities.usable & (scores > NOISE), scores * densities.coverage, 0.0)
 
 
-#: Every divergence that has a name.
+#: Every divergence, by name.
 DIVERGENCES: dict[str, Divergence] = {
     "js_gm": js_gm,
     "jeffreys": jeffreys,

@@ -1,4 +1,4 @@
-"""Features that repeat each other: relevance beyond what the chosen ones already say."""
+"""Ranking of features with correction for redundancy."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from maxdisc.moments.class_moments import ratio
 from maxdisc.moments.products import ClassProducts
 from maxdisc.numerics.matrices import Booleans, Floats, Integers
 
-# Candidates for the re-ranking: a few times the features wanted, and at most so many.
+# Candidates for the re-ranking: this many times the number to select, and at most this many.
 TIMES, MOST = 5, 2000
-# So many are chosen one after another; the candidates that are left follow by their scores.
+# This many are selected one after another; the other candidates follow by their scores.
 MOST_CHOSEN = 1000
-# The products of all folds together take at most so many bytes.
+# Limit on the bytes of the products of all folds together.
 MOST_BYTES = 2**28
 # Scatter below this share of the scatter about the origin is rounding, and so are deviations below this share
 # of the origin.
 FLAT = 1e-12
-# A feature that differs in more than its means varies at most so many times as much as is usual.
+# Limit on the variance of a feature whose classes differ in more than means, relative to the median.
 MOST_VARIED = 4.0
 
 
@@ -85,7 +85,7 @@ class Redundancy:
         """Return the pooled columns (P,) of several rankings, increasing; many folds shrink the pool."""
         most = max(2, int(np.sqrt(MOST_BYTES / (8 * n_parts))))
         firsts = [order[: self.pool] for order in orders]
-        # Where a column first appears in any of the rankings: those that appear early are the candidates.
+        # The first position of a column in any of the rankings: the candidates are the first ones.
         columns = np.concatenate(firsts)
         place = np.concatenate([np.arange(len(first)) for first in firsts])
         columns, earliest = columns[np.argsort(place, kind="stable")], np.sort(place)
@@ -97,7 +97,7 @@ class Redundancy:
 
     def reranked(self, ranking: FeatureRanking, columns: Integers, overlap: Overlap) -> FeatureRanking:
         """Return the same scores, ordered by what each feature adds."""
-        # The longest beginning of the ranking, of at most so many, that consists of candidates.
+        # The longest initial part of the ranking, up to a limit, that consists of candidates.
         first = ranking.order[: self.pool]
         first = first[np.logical_and.accumulate(np.isin(first, columns))]
         known = overlap.select(np.searchsorted(columns, first))
@@ -130,7 +130,7 @@ def _in_turn(scores: Floats, overlap: Overlap, strength: float) -> Integers:
 
 
 def _in_their_units(scores: Floats, overlap: Overlap, strength: float) -> tuple[Floats, Floats, Floats]:
-    """Points (P, C), what scores say beside them (P,), and the shares of covariances (P, P) that count."""
+    """Return points (P, C), the remaining parts of scores (P,), and scaled covariances (P, P)."""
     between = np.einsum("pc,pc->p", overlap.apart, overlap.apart)
     own = np.diag(overlap.covariance)
     # The variance that a score implies, and how much larger the actual one is.

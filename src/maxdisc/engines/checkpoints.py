@@ -1,8 +1,8 @@
-"""Sums over a stream that survive a kill: each is written down when it is done, and now and then before.
+"""Checkpoints of sums over a stream, written when a sum is complete and at intervals before.
 
-Whatever is learnt from a stream is a sequence of sums over its batches: labels and words, moments, samples,
-sweeps. The sequence is the same whenever the data and the settings are. So a run that begins again reads the
-sums that are done, goes on with the one that is not, and ends with the same model to the last bit.
+Everything learnt from a stream is a sequence of sums over its batches: labels and words, moments, samples,
+sweeps. The sequence depends only on the data and the settings. So a resumed run reads the complete sums,
+continues the incomplete one, and ends with the same model to the last bit.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from maxdisc.rows.sampling import RowSample
 from maxdisc.selection.held_out import HeldOut
 from maxdisc.words.vocabulary import TermTotals
 
-#: What sums may consist of, beside numbers, strings and arrays. A file names them; it never brings code.
+#: Types that sums may contain besides numbers, strings and arrays. Files name them and contain no code.
 KINDS: tuple[type, ...] = (ClassMoments, ClassProducts, HeldOut, Looks, RowSample, Sweep, TermTotals)
-#: So many seconds lie between two checkpoints, at least.
+#: Minimum number of seconds between two checkpoints.
 EVERY = 30.0
 
 _FORMAT = 1
 _STEPS = "step-*.checkpoint"
-#: From how many batches are done to what the others add: how many batches a part is of, and the part.
+#: Maps the number of finished batches to the parts of the others, with their numbers of batches.
 Parts = Callable[[int], Generator[tuple[int, list[Any]], None, None]]
 
 
@@ -47,16 +47,17 @@ class CheckpointError(ValueError):
 
 
 class Journal:
-    """The sums of a run, one after the other, kept in a folder.
+    """Checkpoints of the sums of a run, in a folder.
 
     Parameters
     ----------
     folder : path-like or None
-        Where to keep them: a folder that is there, or can be made. None keeps nothing.
+        The folder, which is created if necessary. None writes no checkpoints.
     about : dict of str to str
-        What the sums depend on: data and settings, in words. Other sums are refused.
+        Description of the data and settings that the sums depend on. Checkpoints with another description are
+        refused.
     resume : bool
-        Whether to go on with what the folder holds. Otherwise it must not hold any.
+        Whether to continue from the checkpoint in the folder. Otherwise the folder must not have one.
     every : float
         Seconds between checkpoints.
 
@@ -102,22 +103,22 @@ class Journal:
             _sweep_up(folder)
 
     def allow(self, kind: type) -> None:
-        """Sums may consist of this dataclass, too."""
+        """Allow this dataclass in sums."""
         self._kinds[kind.__name__] = kind
 
     def added(self, parts: Parts) -> list[Any]:
-        """Return the sum of all parts, from where it was left.
+        """Return the sum of all parts, continuing from the checkpoint.
 
         Parameters
         ----------
         parts : callable
-            From a number of batches, which are done, to a generator of the parts of those that follow: how
-            many batches a part is of, and what they add, entry by entry. An empty list adds nothing.
+            Function of the number of finished batches; returns a generator of the remaining parts: the
+            number of batches of a part, and a list of its summands. An empty list adds nothing.
 
         Returns
         -------
         list
-            The sum. Raises ``ValueError`` if there are no parts that add something.
+            The sum. Raises ``ValueError`` if no part has summands.
         """
         if self._running and self.folder is not None:
             # Read from its file, the outer sum would not ask for the inner one: others would change places.
@@ -146,7 +147,7 @@ class Journal:
         return total
 
     def clear(self) -> None:
-        """Remove what was kept: the model is safe elsewhere."""
+        """Remove the checkpoint, after the model was written."""
         if self.folder is None or not self.folder.is_dir():
             return
         for path in self.folder.glob(_STEPS):
@@ -185,7 +186,7 @@ class Journal:
             ) from None
 
     def _read(self) -> tuple[list[Any], int, bool]:
-        """Return what is there of this sum: the sum, of how many batches, and whether these are all."""
+        """Return the stored sum, its number of batches, and whether it is complete."""
         if self.folder is None or not self._path().exists():
             return [], 0, False
         path = self._path()
@@ -205,7 +206,7 @@ class Journal:
         return total, done, finished
 
     def _document(self, path: Path) -> tuple[Container, dict[str, Any]]:
-        """Return a file of the folder, refused unless it is of the same data and settings."""
+        """Return a file of the folder; refuse one of other data or settings."""
         try:
             container = Container.open(path)
         except ModelFileError as error:
@@ -226,7 +227,7 @@ class Journal:
     # ------------------------------------------------------------------ values
 
     def _settled(self, value: Any) -> Any:
-        """Return the value as it would come back from a file, so that it does not matter whether it did."""
+        """Return the value as it would be read from a file, so that results do not depend on resuming."""
         tensors: dict[str, npt.NDArray[Any]] = {}
         return self._decoded(self._encoded(value, tensors), tensors)
 
@@ -303,7 +304,7 @@ def _plus(total: list[Any], part: list[Any]) -> list[Any]:
 
 
 def _sweep_up(folder: Path) -> None:
-    """Remove what writing left behind when it was killed."""
+    """Remove temporary files of killed writes."""
     for path in folder.glob(".maxdisc-*.tmp"):
         path.unlink(missing_ok=True)
 

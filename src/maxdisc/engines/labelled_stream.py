@@ -1,4 +1,4 @@
-"""A model from a stream of labelled batches: labels and words in a first pass, sums in a second.
+"""Fits on streams of labelled batches: labels and words in a first pass, sums in a second.
 
 Only a batch, the words, the sums and a sample of the rows are in memory at a time.
 """
@@ -29,9 +29,9 @@ from maxdisc.rows.schema import Schema
 from maxdisc.rows.table_totals import TableTotals
 from maxdisc.words.vectorizer import TermFrequencyVectorizer
 
-#: So many batches are looked through for words before what was found is added up.
+#: Number of batches whose words are counted before the results are added up.
 SEGMENT = 32
-#: More labels than this are names or numbers of rows.
+#: With more labels than this, they probably identify rows.
 MOST_CLASSES = 2**16
 
 
@@ -48,10 +48,10 @@ class LabelledBatch(Protocol):
 
     @property
     def left_out(self) -> int:
-        """How many rows came with them that take no part."""
+        """The number of rows that were left out."""
 
     def located(self) -> AbstractContextManager[None]:
-        """Within it, errors that speak of a row of ``X`` say where that came from."""
+        """Add the source of the row to error messages inside."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,7 @@ class Seen:
 
 
 class LabelledStream:
-    """Labelled batches that can be read again and again.
+    """Labelled batches that can be read repeatedly.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class LabelledStream:
     vectorizer : TermFrequencyVectorizer, optional
         For documents; its vocabulary is learnt in the first pass.
     journal : Journal, optional
-        Where sums are kept, so that they can be taken up again.
+        Checkpoints of sums, so that a fit can be resumed.
     names : sequence of str, optional
         Names of the columns.
 
@@ -158,7 +158,7 @@ class LabelledStream:
         self._schema: Schema | None = None
 
     def look(self) -> Seen:
-        """Return the first pass: labels, and the words of documents, or what columns of frames hold."""
+        """Run the first pass: labels, and the words of documents, or the contents of columns."""
         if self._seen is None:
             seen, *others = self.journal.added(self._looks)
             if self.vectorizer is not None:
@@ -170,12 +170,12 @@ class LabelledStream:
         return self._seen
 
     def fit(self, classifier: MaxDiscClassifier) -> MaxDiscClassifier:
-        """Fit a classifier, by one more pass where evidence is calibrated; folds go by a hash of the row.
+        """Fit a classifier, in one more pass if evidence is calibrated; folds are by a hash of the row.
 
         Parameters
         ----------
         classifier : MaxDiscClassifier
-            With ``cv="hash"`` or a number of folds. Sums of joint densities are not kept in the journal.
+            With ``cv="hash"`` or a number of folds. Sums of joint densities are not written to the journal.
 
         Returns
         -------
@@ -194,7 +194,7 @@ class LabelledStream:
             example = sp.csr_array(([seen.least], ([0], [0])), shape=example.shape)
         rows: Rows = PartitionedRows(self, self._rows_of, len(seen.labels), Looks(example, seen.n_rows))
         if settings.joint is not None:
-            # They ask for sums in the middle of others.
+            # Their sums are requested inside others.
             rows = BatchRows(self._arrays, len(seen.labels), self.names)
         classifier.fit_rows(rows, seen.y, self._schema)
         if self.names is not None and self.vectorizer is None:
@@ -217,7 +217,7 @@ class LabelledStream:
             yield Labelled(batch[0], np.asarray(batch[1])) if isinstance(batch, tuple) else batch
 
     def _looks(self, done: int) -> Generator[tuple[int, list[Any]], None, None]:
-        """Yield what the first pass adds up, some batches at a time."""
+        """Yield the summands of the first pass, some batches at a time."""
         batches = self._labelled(done)
         for first in batches:
             segment = _Segment(chain([first], islice(batches, batch_size(SEGMENT) - 1)))
@@ -253,7 +253,7 @@ class LabelledStream:
 
 
 class _Segment:
-    """Some batches of the first pass, looked at while they pass by."""
+    """Iterator over some batches of the first pass that collects statistics."""
 
     def __init__(self, batches: Iterator[LabelledBatch]) -> None:
         self._batches = batches
@@ -277,7 +277,7 @@ class _Segment:
             yield batch
 
     def looked(self) -> tuple[int, list[Seen], list[TableTotals]]:
-        """Return how many batches there are, and what was seen of them all."""
+        """Return the number of batches and their statistics."""
         for _ in self._passing():
             pass
         return self._count, self._seen, self._totals

@@ -1,4 +1,4 @@
-"""From labelled partitions, as they come, to a fitted estimator: what all engines have in common."""
+"""Fits on labelled partitions, for all engines."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Labelled:
 
     @contextmanager
     def located(self) -> Iterator[None]:
-        """Messages say where these rows are."""
+        """Add the location of these rows to error messages."""
         try:
             yield
         except ValueError as error:
@@ -62,7 +62,7 @@ class Labelled:
         return np.asarray(column_or_1d(y))
 
     def kept(self) -> npt.NDArray[np.bool_]:
-        """Return which rows weigh something, shape (n,)."""
+        """Return which rows have positive weight, shape (n,)."""
         if self.weights is None:
             return np.ones(len(self), dtype=np.bool_)
         return np.asarray(self.weights, dtype=np.float64) != 0
@@ -175,7 +175,7 @@ def _looked_up(
 
 @dataclass(frozen=True, eq=False)
 class _Coded:
-    """From a partition as it comes to rows with codes for labels, as ``fit`` makes them in memory."""
+    """Conversion of a partition to rows and label codes, as in ``fit``."""
 
     classes: npt.NDArray[Any]
     names: npt.NDArray[np.object_] | None

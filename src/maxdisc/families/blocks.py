@@ -1,8 +1,8 @@
-"""Columns of several families: blocks that are counted, described and scored each as one matrix.
+"""Columns of several families: blocks that are each counted, estimated and scored as one matrix.
 
-A block's matrix has a column for each *cell* that a column of the table comes to: itself, or an indicator
-for each of its levels, or one that tells whether it is missing. Sums of blocks stand side by side, scores of
-cells add up to those of columns, and decisions add.
+A block's matrix has a column for each *cell* that a column of the table becomes: itself, an indicator for
+each of its levels, or an indicator for missing cells. Moments are kept per block, scores of cells sum to
+those of columns, and decisions add.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Columns:
 
     name = "mixed"
     translates = False
-    #: What ``smoothing="auto"`` chooses among, for all columns alike.
+    #: Candidates of ``smoothing="auto"``, the same for all columns.
     smoothings = tuple(Smoothing(a) for a in (0.1, 1.0, 10.0, 100.0))
     usual_smoothing = Smoothing(1.0)
 
@@ -82,13 +82,13 @@ class Columns:
         return found
 
     def require(self, X: Table, names: npt.ArrayLike | None = None, first_row: int = 0) -> None:
-        """Raise ``ValueError``, with the column's name and the value, for what a family cannot have."""
+        """Raise ``ValueError``, with the column's name and the value, for values outside the support."""
         for block, part in zip(self.blocks, X.parts, strict=True):
             if not block.has_levels:
                 block.family.require(part, self.called(block, names), first_row)
 
     def called(self, block: Block, names: npt.ArrayLike | None) -> npt.NDArray[np.generic]:
-        """Return what messages call the columns of a block: by name, or by their number in the table."""
+        """Return the names of the columns of a block for messages, or their numbers."""
         return np.asarray(np.arange(self.n_columns) if names is None else names)[block.columns]
 
 
@@ -111,7 +111,7 @@ class MixedMoments:
 
     @property
     def n_rows(self) -> float:
-        """How many rows of equal weight would tell as much."""
+        """The effective number of rows of equal weight."""
         return self.parts[0].n_rows
 
     def __add__(self, other: MixedMoments) -> MixedMoments:

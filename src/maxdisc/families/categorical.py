@@ -15,8 +15,8 @@ class Categorical(Family):
     A column of M levels is M indicators, each a cell of a sparse matrix, of which a row has one. Their
     natural parameters are the logs of probabilities that sum to 1 over the column, so nothing is left to
     normalise: ``log p(x) = sum of natural * indicator``. A row without a level, because its cell is missing
-    or has one never seen, says nothing. What belongs to one column, and how it is smoothed, is known to
-    :class:`maxdisc.families.blocks.Block`, not here: alone, an indicator is no density.
+    or unseen, carries no evidence. Which levels belong to a column, and their smoothing, is in
+    :class:`maxdisc.families.blocks.Block`: a single indicator is not a density.
 
     Examples
     --------

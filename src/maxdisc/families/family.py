@@ -1,4 +1,4 @@
-"""The contract of a family of densities."""
+"""Interface of families of densities."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class Family(ABC):
     """Densities ``log p(x) = natural . statistics(x) - log_partition(natural) + log_base(x)``.
 
     Families hold no data. Every method works on all classes and features at once: parameters are arrays of
-    shape (L, ...), one leading entry for each statistic, and results have the shape of the rest. The paper
-    writes the feature functions as phi, their expectations as mu, and the parameters as lambda, which is
-    ``-natural``.
+    shape (L, ...), with one leading entry for each statistic, and results have the shape of the other axes.
+    The paper writes the feature functions as phi, their expectations as mu, and the parameters as lambda,
+    which is ``-natural``.
 
     Subclasses declare the class attributes and the abstract methods; :func:`maxdisc.testing.check_family`
-    then checks every law a family must obey.
+    then checks every property that a family must have.
 
     Examples
     --------
@@ -32,7 +32,7 @@ class Family(ABC):
     """
 
     name: ClassVar[str]
-    #: Where x lives.
+    #: The support of x.
     support: ClassVar[Support]
     #: L, the number of statistics.
     n_statistics: ClassVar[int]
@@ -48,11 +48,11 @@ class Family(ABC):
     largest: ClassVar[float] = 1e290
     #: Points inside the support where log densities are not smooth.
     breaks: tuple[float, ...] = ()
-    #: Means of some density of the family, for features that say nothing; shape (L,).
+    #: Means of some density of the family, for uninformative features; shape (L,).
     neutral: ClassVar[tuple[float, ...]]
-    #: What ``smoothing="auto"`` chooses among, from less to more; ties go to the earlier.
+    #: Candidates of ``smoothing="auto"``, in increasing order; ties go to the first.
     smoothings: ClassVar[tuple[Smoothing, ...]] = tuple(Smoothing(a) for a in (0.1, 1.0, 10.0))
-    #: What ``smoothing="auto"`` means where there is nothing to choose on, as in a stream.
+    #: Default of ``smoothing="auto"`` without folds, as in ``partial_fit``.
     usual_smoothing: ClassVar[Smoothing] = Smoothing(1.0)
 
     @abstractmethod
@@ -61,15 +61,15 @@ class Family(ABC):
 
     @abstractmethod
     def natural(self, mean: Floats) -> Floats:
-        """Natural parameters of the density whose statistics have this mean, shape (L, ...)."""
+        """Return the natural parameters of the density whose statistics have this mean, shape (L, ...)."""
 
     @abstractmethod
     def mean(self, natural: Floats) -> Floats:
-        """Mean of the statistics: the gradient of :meth:`log_partition`, shape (L, ...)."""
+        """Return the mean of the statistics, the gradient of :meth:`log_partition`; shape (L, ...)."""
 
     @abstractmethod
     def log_partition(self, natural: Floats) -> Floats:
-        """Log of the normaliser, shape (...)."""
+        """Return the log of the normaliser, shape (...)."""
 
     @abstractmethod
     def sample(self, natural: Floats, rng: np.random.Generator) -> Floats:
@@ -77,14 +77,14 @@ class Family(ABC):
 
     @abstractmethod
     def interior(self, mean: Floats) -> Booleans:
-        """Return where some density has this mean: inside the domain, not on its boundary. Shape (...)."""
+        """Return where a density has this mean: inside the domain, not on its boundary; shape (...)."""
 
     def log_base(self, x: npt.ArrayLike) -> Floats:
-        """Log of the base measure, any shape; 0 unless a family says otherwise."""
+        """Return the log of the base measure, any shape; 0 by default."""
         return np.zeros(np.shape(x))
 
     def point(self, mean: Floats) -> Floats:
-        """Return the value whose statistics are ``mean``, for a feature that has no other; shape (...)."""
+        """Return the value whose statistics are ``mean``, for a constant feature; shape (...)."""
         return mean[0]
 
     def solved(self, natural: Floats, mean: Floats) -> Booleans:
@@ -93,15 +93,13 @@ class Family(ABC):
         return np.asarray((error <= 1e-6 * (1e-9 + np.abs(mean))).all(axis=0))
 
     def fitted(self, mean: Floats) -> tuple[Floats, Booleans, Booleans]:
-        """Natural parameters (L, ...), where they were found (...), and where only for means that had to be
-        adjusted.
-        """
+        """Return natural parameters (L, ...), where they were found (...), and where means were adjusted."""
         natural = self.natural(mean)
         nowhere = np.zeros(natural.shape[1:], dtype=np.bool_)
         return natural, self.solved(natural, mean) if self.iterative else ~nowhere, nowhere
 
     def log_density(self, x: npt.ArrayLike, natural: Floats) -> Floats:
-        """Log density (or probability) of values that broadcast against the parameters."""
+        """Return the log density (or probability) of values that broadcast against the parameters."""
         values = np.asarray(x, dtype=np.float64)
         exponent = sum(t * s for t, s in zip(natural, self.statistics(values), strict=True))
         return np.asarray(exponent - self.log_partition(natural) + self.log_base(values))
@@ -109,10 +107,10 @@ class Family(ABC):
     def log_density_at(
         self, place: Floats, natural: Floats, log_partition: Floats | None = None, /
     ) -> Floats:
-        """Log density along the unbounded axis of :meth:`maxdisc.families.Support.at`.
+        """Return the log density along the unbounded axis of :meth:`maxdisc.families.Support.at`.
 
-        The log-partition may be given where it is known already. A family whose values, or terms, lose digits
-        overrides this, and says it in terms of the place itself.
+        The log-partition may be passed if it is already known. A family whose values or terms lose precision
+        overrides this and computes from the place itself.
         """
         log_partition = self.log_partition(natural) if log_partition is None else log_partition
         with np.errstate(all="ignore"):
@@ -125,8 +123,8 @@ class Family(ABC):
     def peak(self, natural: Floats) -> tuple[Floats, Floats]:
         """Return where each density peaks on that axis, and its width there; each of shape (...).
 
-        Integrals over several densities place their nodes by it: a peak much narrower than is said here is
-        overlooked. By default mean and deviation, from nodes that are dense near 0 and reach far out.
+        Integrals over several densities place their nodes by it: a peak much narrower than this width is
+        missed. By default mean and standard deviation, from nodes that are dense near 0 and reach far out.
         """
         if self.support.lattice:
             place, step = self.support.quadrature()
@@ -145,12 +143,12 @@ class Family(ABC):
         return center.reshape(natural.shape[1:]), spread.reshape(natural.shape[1:])
 
     def entropy(self, natural: Floats) -> Floats:
-        """Entropy in nats, as ``-E log p``; a family with a base measure adds its part. Shape (...)."""
+        """Return the entropy in nats, ``-E log p``, shape (...); a base measure adds its part."""
         linear = (natural * self.mean(natural)).sum(axis=0)
         return np.asarray(self.log_partition(natural) - linear)
 
     def kl(self, p: Floats, q: Floats) -> Floats:
-        """Kullback-Leibler divergence KL(p || q) from natural parameters, shape (...)."""
+        """Return the Kullback-Leibler divergence KL(p || q) from natural parameters, shape (...)."""
         linear = ((p - q) * self.mean(p)).sum(axis=0)
         return np.asarray(linear - self.log_partition(p) + self.log_partition(q))
 

@@ -1,7 +1,7 @@
-"""Feature functions that have a name: what a maximum-entropy density may be asked to respect.
+"""Named feature functions for maximum-entropy densities.
 
-Each is a small frozen value: equal ones compare equal, and a model file can hold them. Any other function of
-an array works as well, as long as it maps each value by itself.
+They compare equal by value, and model files can store them. Any other elementwise function of an array works
+as well.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class LogAbove:
         return np.log(np.asarray(x) - self.point)
 
     def of_gaps(self, gaps: tuple[Floats, Floats], support: Support) -> Floats | None:
-        """From the distances to the ends of the support, which keep their digits where x does not."""
+        """Return values from the distances to the ends of the support, which are more precise than x."""
         return np.asarray(np.log(gaps[0])) if support.low == self.point else None
 
 
@@ -93,7 +93,7 @@ class LogBelow:
         return np.log(self.point - np.asarray(x)) if self.point != 1.0 else np.log1p(-np.asarray(x))
 
     def of_gaps(self, gaps: tuple[Floats, Floats], support: Support) -> Floats | None:
-        """From the distances to the ends of the support, which keep their digits where x does not."""
+        """Return values from the distances to the ends of the support, which are more precise than x."""
         return np.asarray(np.log(gaps[1])) if support.high == self.point else None
 
 
@@ -115,7 +115,7 @@ class Deviation:
 
     @property
     def breaks(self) -> tuple[float, ...]:
-        """Where it is not smooth."""
+        """The points where it is not smooth."""
         return (self.point,)
 
 
@@ -139,13 +139,13 @@ class Indicator:
 
     @property
     def breaks(self) -> tuple[float, ...]:
-        """Where it is not smooth."""
+        """The points where it is not smooth."""
         return tuple(end for end in (self.low, self.high) if np.isfinite(end))
 
 
 @dataclass(frozen=True)
 class Cosine:
-    """``cos(2 pi order x / period)``: with :class:`Sine`, for angles and times of the day.
+    """``cos(2 pi order x / period)``: with :class:`Sine`, for angles and times of day.
 
     Examples
     --------
@@ -198,13 +198,13 @@ class Spline:
 
     @property
     def breaks(self) -> tuple[float, ...]:
-        """Where it is not smooth."""
+        """The points where it is not smooth."""
         return (self.knot,)
 
 
 @dataclass(frozen=True)
 class Table:
-    """A number for each point of a lattice, the first for ``low``: any base measure on few points.
+    """A value for each point of a lattice, starting at ``low``, such as a base measure on few points.
 
     Examples
     --------
@@ -221,7 +221,7 @@ class Table:
         return np.asarray(self.values)[np.clip(at, 0, len(self.values) - 1)]
 
 
-#: The highest moment there is a shorthand for.
+#: The highest order that :func:`moments` accepts.
 MOST_MOMENTS = 6
 #: Every function that a model file can hold.
 FUNCTIONS: dict[str, type] = {
@@ -245,7 +245,7 @@ def moments(count: int) -> tuple[Power, ...]:
 
 
 def spelled(function: Any) -> tuple[str, list[Any]] | None:
-    """Return the name and the numbers of a function of this module; None for any other."""
+    """Return the name and the parameters of a function of this module; None for any other."""
     kind: Any = type(function)
     if kind not in FUNCTIONS.values():
         return None

@@ -13,7 +13,7 @@ from maxdisc.numerics.matrices import Booleans, Floats, Matrix, with_data
 class Gamma(Family):
     """Maximum entropy on (0, inf) under a mean and a mean log.
 
-    The two tell a spread of less than a millionth of the mean no longer from none.
+    A spread of less than a millionth of the mean cannot be distinguished from none.
 
     Examples
     --------

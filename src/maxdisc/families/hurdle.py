@@ -1,4 +1,4 @@
-"""An atom at zero plus an exponential tail: amounts that are often nothing at all."""
+"""An atom at zero plus an exponential tail, for amounts with many zeros."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Hurdle(Family):
         return with_data(X, (X.data > 0).astype(np.float64)), X
 
     def natural(self, mean: Floats) -> Floats:
-        # A feature that is never zero still has its tail to tell; its atom is then a fixed, tiny one.
+        # A feature without zeros still has an informative tail; its atom is then fixed and tiny.
         share = np.clip(mean[0], 1e-300, 1 - 1e-12)
         rate = share / np.maximum(mean[1], 1e-300)
         return np.stack([np.log(share) - np.log1p(-share) + np.log(rate), -rate])

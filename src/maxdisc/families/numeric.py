@@ -1,4 +1,4 @@
-"""Maximum entropy under the means of any functions, on any support, solved numerically."""
+"""Maximum-entropy densities for any functions and any support, solved numerically."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ from maxdisc.numerics.matrices import Booleans, Floats, Matrix, blocks, with_dat
 
 
 class NumericFamily(Family):
-    """The density of largest entropy under the means of some functions, or of least divergence from a base
-    measure.
+    """Maximum-entropy densities for given functions, support and base measure.
 
-    Its parameters come from the convex dual. Use the closed-form families where there is one: they are the
-    same densities, faster.
+    Its parameters solve the convex dual. Use a closed-form family if there is one: the densities are the
+    same, and it is faster.
 
     Parameters
     ----------
@@ -38,12 +37,12 @@ class NumericFamily(Family):
         Intervals, half-lines, the line, lattices with a lowest point; with atoms or without.
     functions : sequence of callable
         :func:`maxdisc.families.moments`, other functions of :mod:`maxdisc.families.functions`, or any
-        function that maps an array to numbers of its shape, each value by itself. A function of your own that
-        is not smooth should have an attribute ``breaks``: the points where it is not.
+        elementwise function of an array. A custom function that is not smooth should have an attribute
+        ``breaks``, the points where it is not smooth.
     base : callable or array_like, optional
-        Log of a base measure, a function like the others; for lattices with two ends also its values.
+        Log of a base measure, an elementwise function; for bounded lattices also an array of its values.
     name : str
-        What messages call the family.
+        Name of the family in messages.
 
     Examples
     --------
@@ -167,7 +166,7 @@ def _log_base(base: Any, support: Support) -> FeatureFunction | None:
 
 
 def _require_functions(problem: Problem) -> None:
-    """Raise ``ValueError`` unless the functions are functions of each value, and say different things."""
+    """Raise ``ValueError`` unless the functions are elementwise and different."""
     low, high = problem.support.low, problem.support.high
     start = low if np.isfinite(low) else min(high, 6.0) - 6.0
     stop = high if np.isfinite(high) else start + 6.0

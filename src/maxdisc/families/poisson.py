@@ -80,7 +80,7 @@ class Poisson(Family):
 
     def sample(self, natural: Floats, rng: np.random.Generator) -> Floats:
         rate = np.exp(natural[0])
-        # Beyond 1e12 the two cannot be told apart, and numpy's Poisson sampler soon gives up.
+        # Beyond 1e12 the two are indistinguishable, and numpy's Poisson sampler soon fails.
         large = np.rint(rng.normal(rate, np.sqrt(rate)))
         return np.where(rate > 1e12, large, rng.poisson(np.minimum(rate, 1e12)))
 

@@ -1,4 +1,4 @@
-"""Where a feature lives: the range of its values, the check of that range, and integrals over it."""
+"""Supports of features: their range, validation of values, and integrals."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Support:
     lattice : bool
         Whether the values are the integers of the range, so that integrals over it are sums.
     open_low, open_high : bool
-        Whether that end itself is left out.
+        Whether the end is excluded.
     atoms : tuple of float
-        Single points that carry mass beside the length of a continuous range.
+        Points of a continuous range that have positive mass.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class Support:
             The shape of ``x``.
         """
         values = np.asarray(x)
-        # In double precision, whatever that of the values: the ends may lie beyond single precision.
+        # In double precision, because the ends may be beyond single precision.
         low, high = np.float64(self.low), np.float64(self.high)
         inside = (values > low) if self.open_low else (values >= low)
         inside &= (values < high) if self.open_high else (values <= high)
@@ -94,9 +94,9 @@ class Support:
         Parameters
         ----------
         X : matrix of shape (N, D)
-            Dense or sparse; the zeros that a sparse matrix does not store are values too.
+            Dense or sparse; the zeros that a sparse matrix does not store are values, too.
         owner : str
-            Who asks, for the message.
+            Name of the family, for the message.
         names : array_like of str, shape (D,), optional
             The names of the columns.
         integral : bool
@@ -228,15 +228,15 @@ class Support:
     def quadrature(
         self, center: float = 0.0, scale: float = 1.0, n_nodes: int = 801
     ) -> tuple[Floats, Floats]:
-        """Nodes and weights for integrals over the support, graded towards its ends.
+        """Return nodes and weights for integrals over the support, graded towards its ends.
 
-        Continuous ranges use the double-exponential rule, which copes with integrable singularities at the
-        ends and with tails; lattices are summed from their lowest point.
+        Continuous ranges use the double-exponential rule, which handles integrable singularities at the ends,
+        and tails; lattices are summed from their lowest point.
 
         Parameters
         ----------
         center, scale : float
-            Where the mass is, for the infinite ranges.
+            Location and scale of the mass, for infinite ranges.
         n_nodes : int
             Number of nodes.
 

@@ -1,4 +1,4 @@
-"""Some rows of one file, and what their cells mean."""
+"""Batches of rows of one file."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Batch:
         return [text or "" for text in self.strings(column)]
 
     def labels(self, column: str) -> npt.NDArray[np.object_]:
-        """Labels without the spaces around them, shape (n,); None where there is none."""
+        """Labels without surrounding spaces, shape (n,); None if missing."""
         out = np.empty(len(self), dtype=object)
         out[:] = [(label.strip() or None) if label else None for label in self.strings(column)]
         return out

@@ -1,4 +1,4 @@
-"""Bytes of a file or of standard input: decompressed, as UTF-8, with what is wrong said in one line."""
+"""Byte streams of files and standard input: decompressed, converted to UTF-8, with errors of one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the cells of a column mean, as text and as numbers."""
+"""Conversion of cells to text and numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TRUE, _FALSE = ("true",), ("false",)
 _NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$"
 _COMMA = re.compile(r"[-+]?[\d.]*,\d+")
 _SHOWN = 40
-#: With so many numbers among its values a column is meant to be of numbers.
+#: With at least this share of numbers, a column is meant to be numeric.
 MOSTLY = 0.9
 
 

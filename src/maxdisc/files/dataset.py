@@ -80,7 +80,7 @@ class Dataset:
 
     @property
     def name(self) -> str:
-        """What messages call the data: the first file, and how many more there are."""
+        """Name of the data in messages: the first file, and the number of others."""
         more = len(self.places) - 1
         return self.places[0].name + (f" and {more} more" if more else "")
 
@@ -112,7 +112,7 @@ class Dataset:
         return self._names
 
     def preview(self) -> Batch:
-        """Return the first rows, with all columns; reading a stream goes on from there."""
+        """Return the first rows, with all columns; a stream continues from there."""
         if self._preview is None:
             place = self.places[0]
             batches = self._batches_of(place, None)

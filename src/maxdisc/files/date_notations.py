@@ -1,4 +1,4 @@
-"""Dates as people write them, and the numbers that tell about one."""
+"""Notations of dates, and the features of a date."""
 
 from __future__ import annotations
 

@@ -21,11 +21,11 @@ from maxdisc.files.places import SourceError
 _SHOWN = 40
 # So long pyarrow's thread is waited for; of a large file it may have read all that it reads ahead.
 _PATIENCE = 0.2
-# Names in quotes may go on over lines, but not for ever.
+# Maximum number of lines of quoted column names.
 _QUOTED_NAMES = 2**20
 # The first line of a CSV that Excel writes for itself.
 _SEPARATOR_LINE = re.compile(rb'"?sep=([^\r\n])"?\r?\n')
-# So many rows tell which separator it is.
+# Number of rows from which the separator is guessed.
 _TRIED = 50
 _OPENS, _TAB_OPENS = re.compile(rb'(?:^|[,;|\t])"'), re.compile(rb'(?:^|\t)"')
 # What pyarrow says of a ragged row. Its handler for such rows would be simpler, but fails where they are not
@@ -85,7 +85,7 @@ def _rows_of(look: bytes, delimiter: str) -> list[list[str]]:
 
 
 def _header_record(stream: Stream, opens: re.Pattern[bytes]) -> bytes:
-    """Return the first line that is not blank; quoted names may go on over several."""
+    """Return the first line that is not blank; quoted names may span several lines."""
     with stream.trouble():
         record = b""
         while not record.strip():
@@ -112,7 +112,7 @@ def _header_record(stream: Stream, opens: re.Pattern[bytes]) -> bytes:
 
 
 def _ends_quoted(line: bytes, opens: re.Pattern[bytes], quoted: bool = False) -> bool:
-    """Return whether a quoted cell goes on after the line; a quote opens one only where a cell begins."""
+    """Return whether a quoted cell continues after the line; quotes open only at the start of a cell."""
     at = 0
     while True:
         if quoted:
@@ -151,7 +151,7 @@ def _is_even(first: str, look: bytes, delimiter: str) -> bool:
 
 
 class _Reads:
-    """What pyarrow's thread reads from; tells when it has come to the end."""
+    """Stream for pyarrow's thread that signals its end."""
 
     closed = False
 

@@ -25,9 +25,9 @@ except ImportError as error:
     raise ImportError(f"Excel files need python-calamine: {pip_line('excel')}") from error
 
 _ROWS = 2**14
-# So far down a title, a date and blank rows may stand above the names; ...
+# Maximum number of rows (a title, a date, blank rows) above the header; ...
 _ABOVE = 20
-# ... and so many rows below tell whether the first row holds values.
+# ... and number of rows below from which it is guessed whether the first row holds values.
 _LOOK = 1000
 _MOMENTS = (datetime.datetime, datetime.date)
 
@@ -78,7 +78,7 @@ def _workbook(stream: Stream) -> Any:
 
 
 def _sheet(workbook: Any, asked: str | None, source: str) -> tuple[Any, tuple[str, ...]]:
-    """Return a sheet, and a note if there are others that nobody asked about."""
+    """Return a sheet, and a note if there are others and none was selected."""
     names = workbook.sheet_names
     if asked is not None and asked not in names:
         if not asked.isdecimal() or not 1 <= int(asked) <= len(names):

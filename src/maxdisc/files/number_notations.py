@@ -1,4 +1,4 @@
-"""Numbers as people write them: decimal commas, thousands, percent, currency, accountants' parentheses."""
+"""Notations of numbers: decimal commas, thousands, percent, currency, accountants' parentheses."""
 
 from __future__ import annotations
 

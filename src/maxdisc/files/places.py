@@ -1,4 +1,4 @@
-"""Which files the arguments name, and what is in them."""
+"""Files named by arguments, and their formats."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SUFFIXES = {
     ".h5ad": "h5ad",
 }
 _COMPRESSED = {".gz", ".bz2", ".xz"}
-#: Formats that are no text; their first bytes say so, whatever the name.
+#: Binary formats, recognised by their first bytes under any name.
 BINARY = ("parquet", "h5ad", "excel")
 _MAGIC = {
     b"PAR1": "parquet",
@@ -84,7 +84,7 @@ class Place:
 
     @property
     def size(self) -> int:
-        """Bytes of a file; 0 where nobody knows."""
+        """Size of a file in bytes; 0 if unknown."""
         return self.path.stat().st_size if self.path is not None and self.path.is_file() else 0
 
 

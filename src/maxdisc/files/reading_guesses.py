@@ -1,4 +1,4 @@
-"""What columns hold that are written as numbers or dates, but not as plain numbers."""
+"""Detection of the notation of numbers and dates in columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from maxdisc.files.date_notations import ORDERS, Moments, is_moments, moments_of
 from maxdisc.files.number_notations import DECIMALS, parse_numbers, unit_of, without_unit
 from maxdisc.files.readings import NUMBER, UNCLEAR, Reading
 
-#: So many cells of a column are looked at before all of them.
+#: Number of cells of a column that are checked before all of them.
 _HEAD = 200
 
 
@@ -67,14 +67,14 @@ class _Found:
             self.unclear[name] = reason
 
     def decimal(self) -> str | None:
-        """Return the decimal mark that all columns have of which it is clear."""
+        """Return the common decimal mark of all unambiguous columns."""
         marks = {next(iter(found)) for found, _ in self.numbers.values() if len(found) == 1}
         if any(_has_point(text) for text in self.plain.values()):
             marks.add(".")
         return marks.pop() if len(marks) == 1 else None
 
     def order(self) -> str | None:
-        """Return the order of all dates of which it is clear, but for those that begin with the year."""
+        """Return the common order of all unambiguous dates, except those that begin with the year."""
         orders = {next(iter(found)) for found in self.dates.values() if len(found) == 1} - {"ymd"}
         return orders.pop() if len(orders) == 1 else None
 

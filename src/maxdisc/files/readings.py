@@ -1,4 +1,4 @@
-"""How features are read that are not simply columns of plain numbers or words.
+"""Readings of columns that are not plain numbers or words.
 
 Readings are found in the first rows of a fit and kept in the model file, so that new rows are read in the
 same way, whatever they look like.

@@ -1,4 +1,4 @@
-"""Which column is the text, which the label, which are features: guessed, or as asked."""
+"""Roles of columns: text, label and features, guessed or as requested."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from maxdisc.files.readings import TEXT, UNCLEAR, Reading
 LABEL_NAMES = ("label", "labels", "class", "target", "topic", "category", "y")
 ID_NAMES = ("id", "index", "idx", "row", "rowid", "row_id", "unnamed: 0", "column 1")
 _FEW = 50
-# Text of several words is taken for documents if it has so many characters on average: alone, ...
+# Text of several words is taken for documents if it has at least this many characters on average: alone, ...
 _PHRASE = 12
-# ... and beside other features.
+# ... and with other features.
 _DOCUMENT = 40
 # What says that a value is missing is not longer than this, with some spaces around it.
 _LONGEST = 20
@@ -175,7 +175,7 @@ def _beside_text(columns: Sequence[Column], text: str | None, words: bool) -> tu
 def described(
     batch: Batch, position: int, name: str, readings: Mapping[str, Reading] | None = None
 ) -> list[Column]:
-    """Return what the rows of a batch tell about one of its columns, or about the features made from it."""
+    """Return the statistics of a column of a batch, or of the features made from it."""
     made = {feature: r for feature, r in (readings or {}).items() if r.columns == (name,)}
     if not made:
         return [_described(batch, position, name)]
@@ -243,11 +243,11 @@ def _guess_text(columns: Sequence[Column], label_is_open: bool) -> str | None:
     numbers = len({c.source for c in columns if c.kind in ("number", "truth") and not c.identifies})
     # One of the columns with few values may be the label.
     beside = numbers + sum(c.is_category for c in columns) - label_is_open
-    # Beside the columns of a table, short text that does not repeat is names or addresses.
+    # With other columns, short text that does not repeat is names or addresses.
     least = _DOCUMENT if beside >= 2 else _PHRASE
     texts = [c for c in spaced if c.length >= least and not c.few and not c.is_category]
     if not texts and not numbers and beside <= 1:
-        # Repeated phrases are categories where there are other features beside them, and else documents.
+        # Repeated phrases are categories if there are other features, else documents.
         texts = spaced
     return max(texts, key=lambda c: c.length).name if texts else None
 

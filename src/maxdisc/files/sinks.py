@@ -1,4 +1,4 @@
-"""Tables written as they come, in the formats that are read: CSV, TSV, Parquet, JSON Lines."""
+"""Writing of tables in batches: CSV, TSV, Parquet, JSON Lines."""
 
 from __future__ import annotations
 

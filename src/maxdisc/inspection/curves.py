@@ -1,4 +1,4 @@
-"""The densities of one feature as curves to draw: points and heights, class by class."""
+"""Curves of the densities of a feature in each class."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from maxdisc.families.support import Support
 from maxdisc.inspection.model_view import ModelView, Part, location
 from maxdisc.numerics.matrices import Floats, Integers
 
-# More classes than this would not be told apart in a picture: the extremes are drawn.
+# With more classes than this, only the extremes are drawn.
 MOST_CLASSES = 5
 # Where the densities have their mass is found by drawing from them, which every family can do.
 _DRAWS = 4000
 _TAIL = 0.002
-# Of more levels of a category than this, those that tell most are drawn.
+# Of more levels of a category than this, only the most informative are drawn.
 MOST_LEVELS = 12
 # More points than this of a lattice are thinned out.
 _LATTICE_POINTS = 121
@@ -68,7 +68,7 @@ def _of_column(fitted: ModelView, column: int, parts: list[Part], k: int, most: 
         if not len(here):
             continue
         if fitted.of_missing(part.block):
-            # The last: it belongs to whatever else was found, or says alone what the column says.
+            # The last: missing cells complement the other cells of the column.
             share = part.densities.mean[0][:, here[0]]
             if len(shown):
                 curves = replace(curves, missing=share[shown].tolist())
@@ -93,7 +93,7 @@ def _bars(
     classes: list[str],
     most: int,
 ) -> tuple[DensityCurves, Integers]:
-    """Return the levels of a category, of which those that tell most are drawn."""
+    """Return the bars of the most informative levels of a category."""
     share, apart = densities.mean[0][:, cells], one_vs_rest(densities)[:, cells]
     telling = np.argsort(-apart.max(axis=0), kind="stable")
     shown = _extremes(share[:, telling[0]], most)

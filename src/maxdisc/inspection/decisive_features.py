@@ -85,7 +85,7 @@ def _from_cells(two: _OfCells, planes: list[Matrix], n: int) -> Iterator[_Loudes
     absent = two.baseline[1] - two.baseline[0]
     weights = two.weights[:, 0] - two.weights[:, 1]
     cells = canonical(sum(plane.multiply(w[None, :]) for w, plane in zip(weights, planes, strict=True)))
-    # So many of what absence says are enough, even for a row that has all the loudest.
+    # These are enough, even for a row that has all the features whose absence has most evidence.
     enough = min(n + int(np.diff(cells.indptr).max()), len(absent))
     magnitude = np.abs(absent)
     least = np.partition(magnitude, len(absent) - enough)[len(absent) - enough]

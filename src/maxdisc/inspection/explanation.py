@@ -1,4 +1,4 @@
-"""Why a row got its class: an exact sum, feature by feature."""
+"""Explanations of predictions as exact sums over features."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Spans = Callable[[str], list[tuple[str, int, int]]]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """Score of each row and class as a sum: ``total = prior + length + contributions.sum(axis=2)``.
+    """Scores of rows and classes as sums: ``total = prior + length + contributions.sum(axis=2)``.
 
     Notebooks show it as bars and, for documents, marked words; ``print`` as lines of text.
 
@@ -32,17 +32,16 @@ class Explanation:
     prior : ndarray of shape (C,)
         Log prior of each class.
     contributions : ndarray of shape (N, C, K)
-        Log density of each kept feature in each class, up to what all classes share; 0 for a missing cell.
-        Of a joint density: the feature's share, see :meth:`JointDecision.contributions`.
+        Log density of each selected feature in each class, up to a term common to all classes; 0 for a
+        missing cell. For a joint density: the feature's share, see :meth:`JointDecision.contributions`.
     names : ndarray of shape (K,)
-        The kept features.
+        The selected features.
     classes : ndarray of shape (C,)
         The labels.
     length : ndarray of shape (N, C) or float
-        What the number of selected features of each row says of the classes; 0 where weights do not depend on
-        it.
+        Contribution of the number of selected features of each row; 0 if weights do not depend on it.
     documents : list of str or None
-        The documents, where rows are counts of their words and it is known where these stand.
+        The documents, if rows are counts of their words whose positions are known.
     """
 
     total: Floats
@@ -62,13 +61,13 @@ class Explanation:
         names: npt.NDArray[np.generic],
         classes: npt.NDArray[np.generic],
     ) -> Explanation:
-        """Take apart the scores of the rows of ``X``; ``names`` are those of the decision's columns."""
+        """Decompose the scores of the rows of ``X``; ``names`` are those of the decision's columns."""
         length = decision.length_bias(X) if isinstance(decision, LengthDecision) else 0.0
         parts = decision.contributions(X)
         return cls(decision.scores(X), decision.log_prior, parts, names, classes, length)
 
     def top(self, row: int, n: int = 5) -> list[tuple[str, float]]:
-        """Return the features that spoke loudest for the predicted class against the runner-up.
+        """Return the features with the largest log-odds of the predicted class against the runner-up.
 
         Parameters
         ----------

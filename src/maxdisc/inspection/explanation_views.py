@@ -59,7 +59,7 @@ class _Shown:
 
     @property
     def odds(self) -> str:
-        """What the log-odds are of, where there are two classes."""
+        """A description of the log-odds, if there are two classes."""
         return f"log-odds {signed(self.total)}"
 
 

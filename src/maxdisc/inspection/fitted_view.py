@@ -1,4 +1,4 @@
-"""A fitted classifier as HTML for notebooks: what it is, how well it did on held-out rows, what it learnt."""
+"""HTML view of a fitted classifier for notebooks."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _facts(fitted: ModelView) -> Markup:
 
 
 def facts(fitted: ModelView) -> list[tuple[str, str, str]]:
-    """Return name, value and remark of what was chosen, and of the held-out figures beside the baseline."""
+    """Return name, value and remark of the choices, and of the held-out figures with the baseline."""
     classifier = fitted.classifier
     counts = fitted.family_counts
     families = ", ".join([*counts] if len(counts) == 1 else [f"{n:,} {name}" for name, n in counts.items()])

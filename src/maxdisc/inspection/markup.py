@@ -1,4 +1,4 @@
-"""HTML by construction: whatever is not markup is text, and text is escaped."""
+"""Construction of HTML: everything that is not markup is escaped."""
 
 from __future__ import annotations
 

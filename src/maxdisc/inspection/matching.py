@@ -26,7 +26,7 @@ class MatchedColumns:
 
     @classmethod
     def of(cls, fitted: ModelView, names: Sequence[str]) -> MatchedColumns:
-        """Match the names of a matrix's columns; raise ``ValueError`` if nothing that is used is there."""
+        """Match the names of a matrix's columns; raise ``ValueError`` if no used feature is there."""
         first = fitted.classifier if fitted.before is None else fitted.before[0]
         known = getattr(first, "feature_names_in_", None)
         if known is None:
@@ -51,12 +51,12 @@ class MatchedColumns:
 
     @property
     def width(self) -> int:
-        """How many values a row has once it is aligned, where it is dense; else 0."""
+        """The number of values of an aligned dense row; 0 if rows are sparse."""
         return len(self.places) if self.dense else 0
 
     @property
     def told(self) -> str:
-        """What is to be said of missing features; nothing if there are none."""
+        """A message about missing features; empty if there are none."""
         if not self.missing:
             return ""
         more = f" and {len(self.missing) - _SHOWN} more" if len(self.missing) > _SHOWN else ""

@@ -1,4 +1,4 @@
-"""How good predictions are: counts, and what follows from them."""
+"""Evaluation measures from counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A loaded model in use: which columns it wants, and what it says of rows."""
+"""Input and predictions of a loaded model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from maxdisc.words.scaling import CountScaler
 
 @dataclass(frozen=True, eq=False)
 class ModelInput:
-    """Model, the columns it takes, and what its file remembers of its data."""
+    """Model with its columns and the data description of its file."""
 
     estimator: Any
     fitted: ModelView
@@ -63,7 +63,7 @@ class ModelInput:
 
     @property
     def words(self) -> list[str]:
-        """Those of them that are read as text, whatever it looks like: the categories."""
+        """The columns that are always read as text: the categories."""
         return self.fitted.names[self.fitted.written].tolist()
 
     @property
@@ -72,7 +72,7 @@ class ModelInput:
         return [self.text] if self.text is not None else self.features
 
     def raw(self, batch: Batch) -> Any:
-        """Return a batch as the model takes it: documents, a table, or a sparse matrix."""
+        """Return a batch as input of the model: documents, a table, or a sparse matrix."""
         if self.text is not None:
             return batch.texts(self.text)
         if batch.matrix is not None:
@@ -90,7 +90,7 @@ class ModelInput:
         return as_wide(X, self.classifier.n_features_in_) if is_sparse(X) else X
 
     def said(self, raw: Any) -> Predictions:
-        """Return the predictions for rows as the model takes them."""
+        """Return the predictions for rows in the form that the model takes."""
         X = self.fitted.rows(raw)
         rows = self.classifier._rows(X)
         return Predictions.of(X, rows, self.classifier._log_shares(rows), self.classes)

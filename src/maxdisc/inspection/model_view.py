@@ -1,4 +1,4 @@
-"""A fitted model as those see it who show it: the classifier, what comes before it, and names of features."""
+"""Read-only view of a fitted model for reports, plots and the CLI."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from maxdisc.significance.table import location_of
 
 @dataclass(frozen=True)
 class Performance:
-    """How good answers are: the share that is right, and the mean log-loss in nats."""
+    """Accuracy, and mean log-loss in nats."""
 
     accuracy: float
     log_loss: float
@@ -85,7 +85,7 @@ class ModelView:
 
     @cached_property
     def families(self) -> npt.NDArray[np.object_]:
-        """What the family of each feature is called, shape (D,)."""
+        """The name of the family of each feature, shape (D,)."""
         out = np.empty(len(self.names), dtype=object)
         for family, columns in self.classifier.families_:
             out[columns] = family.name
@@ -93,7 +93,7 @@ class ModelView:
 
     @property
     def family_counts(self) -> dict[str, int]:
-        """How many features each family describes."""
+        """The number of features of each family."""
         counted: dict[str, int] = {}
         for family, columns in self.classifier.families_:
             counted[family.name] = counted.get(family.name, 0) + len(self.names[columns])
@@ -101,7 +101,7 @@ class ModelView:
 
     @property
     def evidence_kind(self) -> str:
-        """How much the evidence of features counts: refined, calibrated, averaged (joint models), or raw."""
+        """The kind of evidence: refined, calibrated, averaged (joint models), or raw."""
         evidence = self.classifier.evidence_
         if isinstance(evidence, Evidence):
             return "calibrated" if evidence.columns is None else "refined"
@@ -109,7 +109,7 @@ class ModelView:
 
     @property
     def held_out(self) -> Performance | None:
-        """How well the model did on the rows that folds held out; None where there were no folds."""
+        """Performance on held-out folds; None if there were no folds."""
         evidence, path = self.classifier.evidence_, self.classifier.path_
         if evidence is not None:
             return Performance(evidence.accuracy, evidence.log_loss)
@@ -120,7 +120,7 @@ class ModelView:
 
     @property
     def majority(self) -> tuple[str, Performance] | None:
-        """The largest class, and how well it and the shares of the classes would do on the training rows.
+        """The largest class, and the baseline performance of it and of the class shares on the training rows.
 
         None where a prior was given, and the file no longer says how many rows each class had.
         """
@@ -136,7 +136,7 @@ class ModelView:
 
     @property
     def schema(self) -> Schema | None:
-        """What is known of the columns of a table, where they were told apart."""
+        """The schema of the columns of a table; None if there is one family."""
         return self.classifier._schema
 
     @cached_property
@@ -173,12 +173,12 @@ class ModelView:
         return isinstance(self.family, Columns)
 
     def of_missing(self, block: int) -> bool:
-        """Return whether the cells of a block tell that a column is missing."""
+        """Return whether the cells of a block are missing indicators."""
         informative = self.schema is not None and len(self.schema.informative) > 0
         return informative and block == len(self.blocks) - 1
 
     def levels(self, cells: Integers) -> npt.NDArray[np.object_]:
-        """Return what levels of categories are called, by their cells in the block of categories."""
+        """Return the names of levels of categories, by their cells in the block of categories."""
         assert self.schema is not None  # only tables have categories
         return self.schema.levels.names[cells]
 
@@ -240,7 +240,7 @@ class ModelView:
         return out.tolist()
 
     def n_empty(self, rows: Matrix) -> int:
-        """Return how many rows have no value (or, if they are sparse, store none) of the kept features."""
+        """Return the number of rows without a value (or, if sparse, a stored value) of a selected feature."""
         columns = self.classifier.decision_.columns
         if is_sparse(rows):
             return int((abs(rows.tocsr()[:, columns]).sum(axis=1) == 0).sum())

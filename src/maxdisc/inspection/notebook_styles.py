@@ -1,4 +1,4 @@
-"""Inline styles of what notebooks show: self-contained, and legible on light and dark pages alike.
+"""Inline styles of notebook views: self-contained, and legible on light and dark pages.
 
 A notebook's theme need not be that of the browser, so text and lines take the colour of what is around them.
 """

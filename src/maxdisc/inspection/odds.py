@@ -1,4 +1,4 @@
-"""One row between two classes: the log-odds, taken apart into prior, loudest features and all the others."""
+"""Log-odds of a row between two classes, by feature."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def feature_odds(model: Any, row: Matrix, first: Any = None, second: Any = None)
 def _the_two(fitted: ModelView, total: Any, first: Any, second: Any) -> tuple[int, int]:
     """Positions of the two classes, which must both be possible."""
     if len(total) < 2:
-        raise ValueError("the model knows one class only: there is none to weigh it against.")
+        raise ValueError("the model has a single class: there is no other class to compare it with.")
     best = np.argsort(-total, kind="stable")
     a = int(best[0]) if first is None else _position(fitted, first)
     b = int(best[best != a][0]) if second is None else _position(fitted, second)

@@ -1,4 +1,4 @@
-"""Numbers as pages and tables print them."""
+"""Formatting of numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The features from best to worst, and what each says: which class it sets apart, by more or less of it."""
+"""Ranking of features, with the class that each distinguishes."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ PER_CLASS = 20
 
 
 class RankedFeature(NamedTuple):
-    """One row of a ranking: a feature, its divergence, the class it sets apart most, and how far to trust it.
+    """Row of a ranking: a feature, its divergence, the class that it distinguishes best, and its reliability.
 
-    P-value, q-value and stability are NaN where they are not known. ``by`` is the feature itself, or what of
-    it tells most: the level of a category, as in ``colour = red``, or that it is missing.
+    P-value, q-value and stability are NaN where they are not known. ``by`` is the feature itself, or
+    its most informative part: a level of a category, as in ``colour = red``, or that it is missing.
     """
 
     feature: str

@@ -1,4 +1,4 @@
-"""Text of unknown origin made fit to be shown: nothing hidden, nothing that moves what stands around it."""
+"""Sanitized display of untrusted text."""
 
 from __future__ import annotations
 

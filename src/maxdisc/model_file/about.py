@@ -1,4 +1,4 @@
-"""What a model file remembers of its data, as far as it makes sense: anyone may have written the file."""
+"""Validated metadata of a model file, which may be untrusted."""
 
 from __future__ import annotations
 

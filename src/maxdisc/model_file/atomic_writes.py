@@ -1,4 +1,4 @@
-"""Files that are either written to the end or not at all."""
+"""Atomic file writes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import IO, Any, Literal
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str], mode: Literal["w", "wb"] = "wb") -> Iterator[IO[Any]]:
-    """Open a file that replaces ``path`` only once all of it is on disk.
+    """Open a file that replaces ``path`` atomically when it is complete.
 
     An exception, a full disk or Ctrl-C leaves the old file as it was. A killed process leaves the old file
     too, and a ``.maxdisc-*.tmp`` next to it. A symbolic link is followed; an existing file keeps its

@@ -1,4 +1,4 @@
-"""The outside of a model file: safetensors, one JSON document, and a checksum over every bit."""
+"""The container format of model files: safetensors with a JSON document and a checksum."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DEFLATED, DEFLATED_SINCE = "deflated", 4
 #: Deflated tensors inflate to at most this many times the file's size, plus a constant: no small file asks
 #: for much memory.
 MOST_INFLATION, FREE_INFLATION = 64, 2**20
-#: Smaller tensors, and those that deflate hardly makes smaller, are stored as they are and mapped.
+#: Tensors with fewer bytes, or whose deflated size exceeds this share, are not deflated, but mapped.
 _LEAST_DEFLATED, _LEAST_GAIN = 1024, 0.75
 _LEVEL = 6
 PIECE = 2**20
@@ -45,7 +45,7 @@ _DTYPES = {
 
 
 class ModelFileError(ValueError):
-    """A model that cannot be saved, or a file that holds no model this version can trust; always one line.
+    """A model that cannot be saved, or an invalid model file; the message is one line.
 
     Examples
     --------

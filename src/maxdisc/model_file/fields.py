@@ -1,4 +1,4 @@
-"""Which arrays make up a model, and what their axes are."""
+"""Arrays of a model file and their axes."""
 
 from __future__ import annotations
 

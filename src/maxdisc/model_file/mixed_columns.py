@@ -1,4 +1,4 @@
-"""Mixed columns in a model file: the schema, and the decision and moments of every block."""
+"""Mixed columns in model files: the schema, and the decision and moments of every block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Model files: one ``.maxdisc`` file for a model, without pickle, checked to the last bit when it is loaded.
+"""Saving and loading of model files, without pickle.
 
 The format is described in ``docs/model-file.md``.
 """
@@ -39,28 +39,27 @@ def save(
     about: dict[str, Any] | None = None,
     functions: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a fitted model to one file, whole or not at all.
+    """Write a fitted model to one file, atomically.
 
     Parameters
     ----------
     model : MaxDiscClassifier, DiscriminativeMaxEnt, TermFrequencyVectorizer, CountScaler or Pipeline
-        What to save; a pipeline may have steps of these kinds. A classifier of documents is saved with its
-        vectorizer, which must be a TermFrequencyVectorizer. Of a :class:`maxdisc.MaxDiscSearchCV` its
-        ``best_estimator_`` is saved, and that is what comes back. Parameters that only another ``fit`` would
-        need and that no file can hold are replaced: a splitter or list of splits as ``cv`` by its number of
-        folds, or 5; a generator as ``random_state`` and ``n_jobs`` by None. Of a pipeline, steps and
-        ``verbose`` are kept.
+        The model; a pipeline may have steps of these kinds. A classifier of documents is saved with its
+        vectorizer, which must be a TermFrequencyVectorizer. For a :class:`maxdisc.MaxDiscSearchCV`,
+        ``best_estimator_`` is saved and loaded. Parameters that only another ``fit`` would need and that a
+        file cannot hold are replaced: a splitter or list of splits as ``cv`` by its number of folds, or 5; a
+        generator as ``random_state`` and ``n_jobs`` by None. For a pipeline, steps and ``verbose`` are saved.
     path : path-like
-        Where to; a file that is there is replaced at the very end.
+        The file; an existing one is replaced when the new one is complete.
     moments : bool
-        Whether to keep the moments of all features, from which ``partial_fit``, ``choose_n_features``,
-        ``sample`` and ``ranking_table`` go on. By default the file holds what the selected features need to
-        predict, to be explained, reported, exported and served, and is many times smaller.
+        Whether to save the moments of all features, which ``partial_fit``, ``choose_n_features``, ``sample``
+        and ``ranking_table`` need. By default the file holds what predictions, explanations, reports, exports
+        and the service need of the selected features, and is many times smaller.
     about : dict, optional
-        Anything that JSON can say, for :func:`describe` to tell.
+        Metadata that JSON can hold, returned by :func:`describe`.
     functions : dict of str to object, optional
-        The user's own divergence, family or token rule, by name: code is not stored. :func:`load` must be
-        given the same names.
+        User-defined divergence, family or token rule, by name: code is not stored. Pass the same names to
+        :func:`load`.
 
     Examples
     --------
@@ -83,7 +82,7 @@ def save(
 
 
 def to_bytes(model: Any, *, moments: bool = False) -> bytes:
-    """Return what :func:`save` would write, for places that are no files of this machine.
+    """Return the bytes that :func:`save` would write.
 
     Parameters
     ----------
@@ -128,17 +127,17 @@ def _described(
 
 
 def load(path: str | os.PathLike[str], *, functions: Mapping[str, Any] | None = None) -> Any:
-    """Read a model back; it predicts the same to the last bit.
+    """Load a model; its predictions are the same to the last bit.
 
-    The file is mapped into memory. Replacing it (as :func:`save` does) leaves models that were loaded from it
-    as they are; a file must not be overwritten in place while a model uses it.
+    The file is memory-mapped. Replacing it (as :func:`save` does) does not change loaded models; do not
+    overwrite a file in place while a model uses it.
 
     Parameters
     ----------
     path : path-like
-        What :func:`save` wrote. It is data: nothing in it is ever run.
+        A model file. It is data: nothing in it is ever run.
     functions : dict of str to object, optional
-        What was given to :func:`save`.
+        The functions that were passed to :func:`save`.
 
     Returns
     -------
@@ -167,14 +166,14 @@ def load(path: str | os.PathLike[str], *, functions: Mapping[str, Any] | None = 
 
 
 def from_bytes(content: bytes, name: str = "these bytes") -> Any:
-    """Read back what :func:`to_bytes` made, or all of a model file.
+    """Load a model from the bytes of :func:`to_bytes` or of a model file.
 
     Parameters
     ----------
     content : bytes
         All of the file.
     name : str
-        What messages call it.
+        Name for messages.
 
     Returns
     -------
@@ -198,7 +197,7 @@ def from_bytes(content: bytes, name: str = "these bytes") -> Any:
 def _rebuilt(container: Container, functions: Mapping[str, Any] | None) -> Any:
     """Return the model of a container, all of which is read."""
     document = _sound(container).document
-    # Both read all of it. A file that is damaged is called that, whatever else is then wrong with it.
+    # Both read all of it. A damaged file is reported as damaged, whatever other errors this causes.
     with ThreadPoolExecutor(1) as beside:
         verified = beside.submit(container.verify)
         try:
@@ -208,7 +207,7 @@ def _rebuilt(container: Container, functions: Mapping[str, Any] | None) -> Any:
 
 
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What the header of a model file says, read without the rest and before the checksum is known to fit.
+    """Return the header of a model file, without reading the rest or verifying the checksum.
 
     Parameters
     ----------
@@ -222,10 +221,10 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
         "joint", "averaged", "mixed", "vectorizer", "scaler", "discriminative", "pipeline" or "documents", for
         a classifier of documents), ``bytes``, ``tensors`` (dtype, shape and bytes by name) and ``steps``: one
         dict for each step of a pipeline, two for a classifier of documents, or just one, with ``name`` (None
-        outside a pipeline), ``kind``, ``parameters`` (as stored) and, for a
-        classifier, ``classes``, ``n_features``, ``n_selected``, ``moments`` (whether ``partial_fit`` can go
-        on) and, if its evidence is weighed, ``evidence``: ``log_loss``, ``accuracy``, ``n_rows`` and
-        ``ridge``, the ``edges`` and ``weights`` of its bands, and how many features are ``corrected``.
+        outside a pipeline), ``kind``, ``parameters`` (as stored) and, for a classifier, ``classes``,
+        ``n_features``, ``n_selected``, ``moments`` (whether ``partial_fit`` can continue) and, if its
+        evidence is calibrated, ``evidence``: ``log_loss``, ``accuracy``, ``n_rows`` and ``ridge``, the
+        ``edges`` and ``weights`` of its bands, and how many features are ``corrected``.
 
     Examples
     --------

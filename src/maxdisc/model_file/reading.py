@@ -1,4 +1,4 @@
-"""From the document and the tensors of a file to a model, or to one line that says what is wrong."""
+"""Reading of model files: from the document and the tensors to a validated model."""
 
 from __future__ import annotations
 
@@ -86,11 +86,11 @@ _OPTIONAL = {
 _SINCE = {"joint": 2, "weighed": 2, "averaged": 2, "discriminative": 2, "scaler": 2, "mixed": 3}
 #: What the names of tensors end in that only the third format has.
 _THIRD = {"familiarity", "squared", "squares", "stability"}
-#: Rows with more features are none that anyone has.
+#: No real rows have more features.
 _MOST_FEATURES = 2**31
 
 
-#: The kinds of models with steps, and what they say beside the steps: true or false.
+#: The kinds of models with steps, and their boolean entries.
 _FLAGS = {"pipeline": "verbose", "documents": "default"}
 
 
@@ -606,7 +606,7 @@ class Shelf:
         self._name_features(model)
         model.n_features_in_ = self.lengths["D"]
         model.classes_, model.converged_ = classes, converged
-        # The dual is told apart by what it says of itself; L-BFGS is what else "auto" stands for.
+        # The dual is recognised by its own entries; otherwise "auto" was L-BFGS.
         model.solver_ = model.solver if model.solver in SOLVERS else "lbfgs"
         model.n_iter_, model.gap_ = self.lengths["I"] - 1, np.nan
         if "dual" in fitted:

@@ -1,4 +1,4 @@
-"""What must hold among the arrays of a model, whoever wrote the file."""
+"""Consistency checks of untrusted model files."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def are_moments(moments: ClassMoments, family: Family) -> bool:
         weighed = (
             bool(((weight >= 0) & (cells.T >= 0) & (weight * NEARLY >= cells.T)).all())
             and 0 < total <= MOST_WEIGHT
-            # No more rows than numbers of them can be told apart, and no fewer than one.
+            # At most as many rows as floats can count, and at least one.
             and (moments.squares is None or total**2 / MOST_ROWS <= moments.squares <= total**2 * NEARLY)
             and (moments.nonzero is None or _are_between(moments.nonzero, of_all * NEARLY))
             and (moments.nonzero is None or are_weights(moments.nonzero, total))

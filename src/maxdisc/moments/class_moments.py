@@ -1,7 +1,7 @@
-"""All that is learnt from data: weighted sums of the feature functions, per class and feature.
+"""Moments: weighted sums of the statistics, per class and feature.
 
-Sums add. Folds, batches, threads and machines therefore each deliver a :class:`ClassMoments`, and ``+``
-makes the model of their union.
+Sums add, so folds, batches, threads and machines each return a :class:`ClassMoments`, and ``+`` combines
+them.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class ClassMoments:
 
     @property
     def n_rows(self) -> float:
-        """How many rows of equal weight would tell as much; 0 if that is not known."""
+        """The effective number of rows of equal weight; 0 if unknown."""
         return float(self.weight.sum()) ** 2 / self.squares if self.squares else 0.0
 
     def __add__(self, other: ClassMoments) -> ClassMoments:
@@ -250,7 +250,7 @@ class ClassMoments:
         """
         sums = recentred(self.cells, self.sums, -ratio(self.sums[0], self.cells))
         sums[0] = 0.0
-        # What cancels in an even moment may leave a negative crumb.
+        # Cancellation may leave an even moment slightly negative.
         sums[1::2] = np.maximum(sums[1::2], 0.0)
         return self.means(), sums
 

@@ -1,6 +1,6 @@
-"""Sums of products of features within classes: what a joint density needs beyond the moments.
+"""Sums of products of features within classes, for joint densities.
 
-They add, as moments do, so folds, batches and machines each deliver a :class:`ClassProducts`.
+They add, as moments do, so folds, batches and machines each return a :class:`ClassProducts`.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def fold_products(
 
 
 def _runs(members: Membership, coarser: int, width: int) -> Iterator[slice]:
-    """Entries of one product each, so few at a time that their values stay small."""
+    """Yield the entries of each product, few enough at a time to bound memory."""
     owner = members.groups // coarser
     cuts = np.flatnonzero(np.diff(owner, prepend=-1, append=-1))
     for start, stop in pairwise(cuts):

@@ -1,4 +1,4 @@
-"""Pseudo-rows: what keeps a word that a class never used from deciding everything."""
+"""Smoothing by pseudo-rows, so that a word that never occurs in a class does not decide alone."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ MOST = 1e15
 
 @dataclass(frozen=True)
 class Smoothing:
-    """How many pseudo-rows each class is given, and what they hold.
+    """Number and content of the pseudo-rows added to each class.
 
     Each class's mean of a statistic becomes ``(sum + k * m) / (n + k)``. For feature j, ``k = amount / p``,
-    with ``p`` the share of its cells that are not zero: the pseudo-rows then hold ``amount`` non-zero cells,
-    whatever the units and however rare the word. Where zero is a number like any other (Gaussian), p is 1.
+    with ``p`` the share of its cells that are not zero: the pseudo-rows then have ``amount`` non-zero cells,
+    for any unit and any frequency of the word. If zero is not special (Gaussian), p is 1.
 
     Parameters
     ----------
     amount : float
-        Pseudo non-zero cells per class and feature, at least 0.
+        Number of non-zero pseudo-cells per class and feature, at least 0.
     target : {"own", "flat"}
         ``"own"``: ``m`` is the feature's own mean over all classes. ``"flat"``: one mean, and one ``p``, for
-        all features, as the multinomial model's additive smoothing has it.
+        all features, as in additive smoothing of the multinomial model.
 
     Examples
     --------

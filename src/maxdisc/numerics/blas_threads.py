@@ -1,4 +1,4 @@
-"""How many threads BLAS and OpenMP take, which are limits of the whole process."""
+"""Limits on the threads of BLAS and OpenMP, which hold for the whole process."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Memory that is asked for before it is needed.
+"""Prefetching of memory.
 
-Where loops go through memory in no order, most of their time is spent waiting. A load that waits soon holds
-up everything behind it; an instruction to fetch does not.
+Loops with random memory access spend most of their time waiting. A load that waits soon blocks everything
+after it; a prefetch instruction does not.
 """
 
 from __future__ import annotations

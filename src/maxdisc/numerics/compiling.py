@@ -1,4 +1,4 @@
-"""How kernels are compiled, and where their machine code is kept."""
+"""Compilation of kernels, and the cache of machine code."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SOURCES = Path(__file__).parent.parent
 KEPT = 3
 
 
-#: What a terminal is told when compilation begins.
+#: Message on a terminal when compilation begins.
 ANNOUNCEMENT = "maxdisc: compiling code for this machine, which takes some seconds; later fits begin at once."
 #: What all compiled functions have in common; none is called from C.
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
@@ -118,9 +118,9 @@ def _cache_of_these_sources() -> Iterator[bool]:
 def cache_folder() -> Path | None:
     """Return the folder for machine code of these sources by this version of numba, or None.
 
-    It is made in ``NUMBA_CACHE_DIR`` if that is set, else beside the sources, else in the user's cache. Code
-    with bounds checks (``NUMBA_BOUNDSCHECK=1``) has a folder of its own: found where it is not asked for, it
-    would be slow, and code without them would check nothing.
+    It is in ``NUMBA_CACHE_DIR`` if that is set, else next to the sources, else in the user's cache. Code with
+    bounds checks (``NUMBA_BOUNDSCHECK=1``) has a folder of its own: found where it is not asked for, it would
+    be slow, and code without them would check nothing.
     """
     digest = sha256()
     for path in [Path(__file__), *sorted(SOURCES.rglob("compiled_*.py"))]:

@@ -1,4 +1,4 @@
-"""Array types, and the few things that dense and sparse matrices do differently."""
+"""Array types, and operations that differ between dense and sparse matrices."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _require_lines(X: Matrix) -> None:
         raise ValueError(f"{line} {at * height} of X {ends}{_AGAIN}")
     n_cells = min(len(indices), shape[0])
     if not indptr[-1] == len(indices) == shape[0]:
-        # The first that lacks cells; else the last, after which there are some that are nobody's.
+        # The first that lacks cells; else the last, after which there are cells of no row.
         at = int(np.searchsorted(indptr, n_cells, side="right")) - 1 if indptr[-1] > n_cells else last
         counts = f"X.indptr ends at {indptr[-1]}, with {len(indices)} indices and {shape[0]} values"
         raise ValueError(f"{line} {at * height} of X does not end where its cells do: {counts}{_AGAIN}")
@@ -172,5 +172,5 @@ def row_totals(X: Matrix, terms: Floats) -> Floats:
 
 
 def column_name(column: int, names: npt.ArrayLike | None = None) -> str:
-    """Return how a message calls a column: by its name where there is one, else by its number."""
+    """Return the name of a column for messages, or its number."""
     return f"column {column}" if names is None else f"column {str(np.asarray(names)[column])!r}"

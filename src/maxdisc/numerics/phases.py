@@ -1,4 +1,4 @@
-"""Phases of a fit, for whoever wants to show which one it is in."""
+"""Phases of a fit, for progress messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _listener: ContextVar[Callable[[str], None] | None] = ContextVar("phases", defau
 
 
 def begin_phase(name: str) -> None:
-    """Say what begins now, such as "counting words", if anyone listens."""
+    """Announce the phase that begins, such as "counting words", to a listener."""
     tell = _listener.get()
     if tell is not None:
         tell(name)

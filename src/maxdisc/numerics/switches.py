@@ -1,6 +1,6 @@
-"""Which of two ways is taken, compiled or plain, and how much is done at a time.
+"""Selection of compiled or plain code, and of batch sizes.
 
-Both follow from the size of a problem alone, so that a result never depends on what else a process has done.
+Both depend only on the size of a problem, so that a result never depends on what else a process has done.
 Tests set them by :func:`maxdisc.testing.taking` and :func:`maxdisc.testing.batches_of`.
 """
 
@@ -42,11 +42,10 @@ def works() -> bool:
     """
     try:
         import_module("numba")
-    except Exception as error:  # whatever a broken installation raises
+    except Exception as error:  # a broken installation may raise anything
         reason = " ".join(str(error).split()) or type(error).__name__
         warnings.warn(
-            f"numba cannot be used ({reason}), so slower code does the same: install numba again to get the "
-            "compiled one.",
+            f"numba cannot be used ({reason}), so slower code is used: reinstall numba to use compiled code.",
             RuntimeWarning,
             stacklevel=3,
         )
@@ -61,17 +60,17 @@ def batch_size(usual: int, unit: int = 1) -> int:
 
 @contextmanager
 def taking(way: Way) -> Iterator[None]:
-    """Take one way inside, whatever the size.
+    """Use compiled or plain code inside, for any size.
 
     Parameters
     ----------
     way : {"by size", "compiled", "plain"}
-        Which one; "by size" is the default.
+        The implementation; "by size" is the default.
 
     Yields
     ------
     None
-        The switch is of the whole process, and set back at the end.
+        The switch holds for the whole process, and is reset at the end.
 
     Examples
     --------
@@ -97,12 +96,12 @@ def batches_of(items: int) -> Iterator[None]:
     Parameters
     ----------
     items : int
-        How many, at least 1. Results do not depend on it.
+        Batch size, at least 1. Results do not depend on it.
 
     Yields
     ------
     None
-        The switch is of the whole process, and set back at the end.
+        The switch holds for the whole process, and is reset at the end.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How many things are done at once: over ranges of rows or features, so that results never depend on it."""
+"""Parallel work over ranges of rows or features, with results that do not depend on the number of threads."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class _Job:
 
 
 class _Turns(Generic[Result]):
-    """Tasks and parts for threads that take them one after the other, without anyone who deals them out."""
+    """Queue of tasks and parts that threads fetch themselves."""
 
     def __init__(self, tasks: Sequence[Callable[[int], Work[Result]]], most: int) -> None:
         self._tasks, self._free = deque(enumerate(tasks)), list(range(most))

@@ -1,4 +1,4 @@
-"""Warnings that point at the line of the user who called, however deep inside the library they arise."""
+"""Warnings that point at the line of the caller outside the library."""
 
 from __future__ import annotations
 

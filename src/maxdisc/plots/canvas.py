@@ -1,4 +1,4 @@
-"""What all pictures share: axes to draw on, colours, and text that is taken literally."""
+"""Axes, colours and text shared by all plots."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 from maxdisc.inspection.safe_text import shortened
 
-#: Five of Okabe and Ito's colours that are legible on white and told apart by the colour-blind too.
+#: Five of Okabe and Ito's colours, legible on white and distinguishable by the colour-blind.
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#444444")
-#: For those who cannot see them, and for paper: every colour has its own stroke as well.
+#: Every colour has its own line style, for greyscale.
 STROKES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.2, 1, 1.2)), (0, (8, 1.5, 2, 1.5)))
 #: What stands behind the data: guides, folds, everything else.
 FAINT = "#8a8a8a"

@@ -1,4 +1,4 @@
-"""The densities of one feature in every class."""
+"""Plot of the densities of a feature in every class."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from maxdisc.inspection.model_view import ModelView
 from maxdisc.inspection.safe_text import counted
 from maxdisc.plots.canvas import FAINT, PALETTE, STROKES, drawing_axes, literal
 
-# Stems up to so many points, steps beyond.
+# Stems up to this many points, steps beyond.
 _STEMS = 16
 # A class that is this much more concentrated than the widest is cut, or the others would lie flat.
 _CUT = 6.0
@@ -23,10 +23,10 @@ _CROWDED = 48
 
 
 class DensityDisplay:
-    """How one feature is distributed in each class.
+    """Plot of the distribution of a feature in each class.
 
     Continuous densities are curves; counts are stems, or steps if they are many; a few values are bars; a
-    mass at zero beside a density is a stem of its own, on the scale at the right.
+    mass at zero of a density is a separate stem, on the scale at the right.
 
     Parameters
     ----------
@@ -35,26 +35,26 @@ class DensityDisplay:
     x, height : sequence of array-like
         Points and densities (or probabilities) of each class.
     kind : {"density", "lattice", "bars"}
-        What they are.
+        The kind of plot.
     feature : str
         Its name.
     at_zero : sequence of float
-        The probability of exactly 0 in each class, where there is one.
+        The probability of exactly 0 in each class, if any.
     left_out : int
         How many classes between the highest and the lowest are not drawn.
     constant : float, optional
-        The only value of a feature that says nothing; it has no curves.
+        The only value of an uninformative feature; it has no curves.
     levels : sequence of str
-        What the values of bars are called, where they are no numbers.
+        Labels of bars, if values are not numbers.
     levels_left_out : int
         How many further levels are not drawn.
     missing : sequence of float
-        The probability that the feature is missing in each class, where that says something.
+        The probability that the feature is missing in each class, if that is informative.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
+        The axes and figure of the plot.
 
     Examples
     --------
@@ -126,7 +126,7 @@ class DensityDisplay:
         feature : str or int
             A name, or the number of a column.
         max_classes : int
-            Of more classes than this only the highest and the lowest are drawn.
+            With more classes than this, only the highest and the lowest are drawn.
         ax : matplotlib Axes, optional
             Where to draw; by default a new figure.
         **kwargs
@@ -151,7 +151,7 @@ class DensityDisplay:
     def _say_constant(self) -> None:
         words = "never seen" if np.isnan(self.constant or 0.0) else f"always {self.constant:g}"
         self.ax_.text(
-            0.5, 0.5, f"{words}: says nothing", ha="center", va="center", transform=self.ax_.transAxes
+            0.5, 0.5, f"{words}: uninformative", ha="center", va="center", transform=self.ax_.transAxes
         )
         self.ax_.set(xticks=[], yticks=[])
         self.ax_.spines[:].set_visible(False)

@@ -1,4 +1,4 @@
-"""Why one row got its class."""
+"""Plot of the evidence of one row."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from maxdisc.plots.canvas import FAINT, PALETTE, drawing_axes, literal
 
 
 class EvidenceDisplay:
-    """The log-odds of one row between two classes, as bars that sum to it.
+    """Bar plot of the log-odds of one row between two classes.
 
     Parameters
     ----------
     features : sequence of str
-        What the loudest features are called.
+        Names of the features with the largest log-odds.
     odds : array-like of shape (n,)
         Their log-odds; positive speaks for the first class.
     prior, others : float
-        What the prior and all other features add.
+        Contributions of the prior and of all other features.
     classes : tuple of (str, str)
-        The class that was predicted, and the one it is weighed against.
+        The predicted class, and the one it is compared with.
     n_others : int
-        How many the other features are; without any, their bar is left out.
+        The number of other features; if 0, their bar is left out.
     values : sequence of float or str, optional
-        What the row has there.
+        Values of the row.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
+        The axes and figure of the plot.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class EvidenceDisplay:
 
     @classmethod
     def from_odds(cls, evidence: LogOdds) -> Self:
-        """Build from log-odds that were taken apart elsewhere; not yet drawn."""
+        """Build from decomposed log-odds, without drawing."""
         return cls(
             evidence.features,
             evidence.odds,
@@ -99,9 +99,9 @@ class EvidenceDisplay:
         X : str, or matrix or frame of shape (1, D)
             A document, or a row.
         n_features : int
-            How many features have a bar of their own.
+            Number of features with their own bar.
         against : label, optional
-            The class to weigh the predicted one against; by default the next best.
+            The class to compare the predicted one with; by default the runner-up.
         ax : matplotlib Axes, optional
             Where to draw; by default a new figure.
         **kwargs

@@ -1,4 +1,4 @@
-"""Accuracy against the number of kept features."""
+"""Plot of accuracy against the number of selected features."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ MOST_FOLDS = 20
 
 
 class PathDisplay:
-    """Held-out accuracy for each number of features: the folds, their mean, and how sure it is.
+    """Plot of held-out accuracy for each number of features: folds, mean and standard error.
 
     Parameters
     ----------
     sizes : array-like of shape (S,)
         Numbers of features, increasing.
     accuracy : array-like of shape (V, S)
-        For each fold; empty, if they are too many to be drawn one by one.
+        For each fold; empty if there are too many to draw.
     mean, standard_error : array-like of shape (S,)
         Over the folds.
     chosen : int, optional
-        K, the number kept.
+        K, the number of selected features.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
+        The axes and figure of the plot.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class PathDisplay:
     >>> model = MaxDiscClassifier().fit(*load_iris(return_X_y=True))
     >>> display = PathDisplay.from_estimator(model, ax=Figure().subplots())
     >>> display.ax_.get_xlabel()
-    'features kept, best first'
+    'selected features, best first'
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class PathDisplay:
 
     @property
     def threshold(self) -> float:
-        """The highest mean accuracy less its standard error: what ``rule="one_se"`` asks for."""
+        """The highest mean accuracy minus its standard error, the threshold of ``rule="one_se"``."""
         top = int(self.mean.argmax())
         return float(self.mean[top] - self.standard_error[top])
 
@@ -73,7 +73,7 @@ class PathDisplay:
         Parameters
         ----------
         model : MaxDiscClassifier or Pipeline
-            Fitted, with folds on which it chose.
+            Fitted, with a path.
         ax : matplotlib Axes, optional
             Where to draw; by default a new figure.
         **kwargs
@@ -83,7 +83,7 @@ class PathDisplay:
         path = classifier.path_
         if path is None:
             raise ValueError(
-                "the model chose nothing on folds, so it has no path: fit it with n_features='auto'."
+                "nothing was selected on folds, so the model has no path: fit it with n_features='auto'."
             )
         display = cls(
             path.sizes,
@@ -114,7 +114,7 @@ class PathDisplay:
         )
         self._mark_choice()
         self._scale()
-        self.ax_.set(xlabel="features kept, best first", ylabel="held-out accuracy")
+        self.ax_.set(xlabel="selected features, best first", ylabel="held-out accuracy")
         self.ax_.legend(frameon=False, loc="lower right" if not single else "best")
         return self
 

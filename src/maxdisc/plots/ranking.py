@@ -1,4 +1,4 @@
-"""The most telling features."""
+"""Plot of the ranking."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from maxdisc.plots.canvas import PALETTE, drawing_axes, literal
 
 
 class RankingDisplay:
-    """Features by divergence, each with the class that it sets apart.
+    """Bar plot of the best features, each with the class that it distinguishes.
 
     Parameters
     ----------
@@ -22,14 +22,14 @@ class RankingDisplay:
     scores : array-like of shape (n,)
         Their divergences.
     classes : sequence of str, optional
-        The class that each sets apart most.
+        The class that each distinguishes best.
     directions : sequence of int, optional
         +1 if that class has more of it than the others, -1 if less.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
+        The axes and figure of the plot.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class RankingDisplay:
         model : MaxDiscClassifier or Pipeline
             Fitted.
         n_features : int
-            How many features to show.
+            Number of features to show.
         ax : matplotlib Axes, optional
             Where to draw; by default a new figure.
         **kwargs

@@ -1,4 +1,4 @@
-"""Whether probabilities mean what they say."""
+"""Reliability diagrams."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from maxdisc.plots.canvas import FAINT, PALETTE, drawing_axes
 
 
 class ReliabilityDisplay:
-    """How often a prediction was right, against how sure it was; the area of a point grows with its rows.
+    """Reliability diagram: accuracy against confidence; the area of a point grows with its rows.
 
     Parameters
     ----------
     confidence, accuracy : array-like of shape (B,)
-        Mean probability of the predicted class, and share of right predictions, in each bin.
+        Mean probability of the predicted class, and share of correct predictions, in each bin.
     rows : array-like of shape (B,)
-        How many rows the bins hold.
+        Number of rows in each bin.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
+        The axes and figure of the plot.
 
     Examples
     --------

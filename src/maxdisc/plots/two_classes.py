@@ -9,7 +9,7 @@ from maxdisc.plots.canvas import FAINT, PALETTE, drawing_axes
 
 
 def draw_roc(ax: Any, false_positive_rate: Sequence[float], recall: Sequence[float]) -> None:
-    """Draw recall against the false-positive rate, and the diagonal of a coin."""
+    """Draw recall against the false-positive rate, with the diagonal of random guessing."""
     drawing_axes(ax)
     ax.plot([0, 1], [0, 1], color=FAINT, linewidth=0.9, linestyle="--", label="by chance")
     ax.plot(false_positive_rate, recall, color=PALETTE[0], linewidth=1.6)
@@ -17,7 +17,7 @@ def draw_roc(ax: Any, false_positive_rate: Sequence[float], recall: Sequence[flo
 
 
 def draw_precision_recall(ax: Any, recall: Sequence[float], precision: Sequence[float], share: float) -> None:
-    """Draw precision against recall, and the share of the class, which a coin has as its precision."""
+    """Draw precision against recall, with the share of the class, the precision of random guessing."""
     drawing_axes(ax)
     ax.axhline(share, color=FAINT, linewidth=0.9, linestyle="--", label="by chance")
     ax.plot(recall, precision, color=PALETTE[0], linewidth=1.6, drawstyle="steps-post")

@@ -117,7 +117,7 @@ def _data_rows(fitted: ModelView, about: Mapping[str, Any]) -> list[tuple[str, s
 def _performance(fitted: ModelView) -> list[str]:
     found, baseline = fitted.held_out, fitted.majority
     if found is None or not np.isfinite(found.accuracy):
-        return ["No rows were held out: judge the model with `maxdisc evaluate` on rows with labels."]
+        return ["No rows were held out: evaluate the model with `maxdisc evaluate` on labelled rows."]
     rows = [("this model", percent(found.accuracy), f"{found.log_loss:.4f}")]
     if baseline is not None:
         label, other = baseline
@@ -139,7 +139,7 @@ def _classes(fitted: ModelView) -> str:
         (shortened(name, _LABEL), percent(share), DASH if told is None else _signs(told, label) or DASH)
         for label, name, share in zip(labels, fitted.classes, shares, strict=True)
     ]
-    return table(("class", "share", f"features that set it apart ({MINUS}: less of it)"), rows)
+    return table(("class", "share", f"distinctive features ({MINUS}: less of it)"), rows)
 
 
 def _signs(told: RankingTable, label: Any) -> str:
@@ -152,14 +152,14 @@ def _limits(fitted: ModelView, about: Mapping[str, Any]) -> list[str]:
     learnt: FittedModel = fitted.classifier._learnt
     n_classes = len(fitted.classes)
     limits = [
-        f"It knows {counted(n_classes, 'class', 'classes')}, and gives every row one of them. "
+        f"It knows {counted(n_classes, 'class', 'classes')}, and predicts one of them for every row. "
         + (
             "maxdisc predict --unknown marks rows that fit none."
             if learnt.novelty is not None
-            else "It cannot tell rows that fit none."
+            else "It cannot detect rows that fit none."
         ),
-        "The held-out figures are of rows like those of the training data; judge other data with maxdisc "
-        "evaluate.",
+        "The held-out figures are for rows like the training data; evaluate the model on other data with "
+        "maxdisc evaluate.",
     ]
     if about.get("rows", FEW_ROWS) < FEW_ROWS:
         limits.append(f"It was fitted on {counted(about['rows'], 'row')}, which is few.")
@@ -172,15 +172,15 @@ def _limits(fitted: ModelView, about: Mapping[str, Any]) -> list[str]:
         limits.append(f"{counts} less than {percent(RARE)} of the rows: {named}{more}.")
     if fitted.evidence_kind == "raw":
         limits.append(
-            "Its probabilities are not calibrated: features count as if they were independent, so it is "
+            "Its probabilities are not calibrated: features are treated as independent, so it is "
             "overconfident."
         )
     if fitted.before is not None:
         limits.append("Words that no training document had are ignored.")
     elif fitted.schema is not None and len(fitted.schema.categories):
-        limits.append("Categories that no training row had, and missing cells, are no evidence.")
+        limits.append("Categories that no training row had, and missing cells, carry no evidence.")
     else:
         limits.append(
-            "Missing cells are no evidence. Values beyond those of the training rows are extrapolated."
+            "Missing cells carry no evidence. Values beyond those of the training rows are extrapolated."
         )
     return limits

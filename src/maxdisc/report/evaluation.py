@@ -1,4 +1,4 @@
-"""Judge a model on labelled rows."""
+"""Evaluation of a model on labelled rows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from maxdisc.report.settings import settings_of, versions
 from maxdisc.report.summary import notes_of, summary_of
 from maxdisc.rows.frames import is_frame
 
-# How much is shown: enough to judge by, little enough to read.
+# Limits on how much is shown.
 TOP_FEATURES = 20
 DRAWN_FEATURES = 6
 SIGNS = 5
@@ -53,27 +53,27 @@ EXCERPT = 400
 CURVE_POINTS = 400
 #: Thresholds are shown for the highest ones with at least this recall.
 RECALLS = (0.5, 0.8, 0.9, 0.95, 0.99)
-#: Log-odds of what the model holds to be certain.
+#: Log-odds shown for probabilities of 1.
 FARTHEST = 1e300
 
 
 def evaluate(
     model: Any, X: Any, y: Any, *, title: str | None = None, about: dict[str, Any] | None = None
 ) -> Report:
-    """Judge a fitted model on rows whose labels are known.
+    """Evaluate a fitted model on labelled rows.
 
     Parameters
     ----------
     model : MaxDiscClassifier or Pipeline
         Fitted; a pipeline must end in a MaxDiscClassifier.
     X : matrix or frame of shape (N, D), or a list of N documents
-        Rows that the model was not fitted on, as it takes them.
+        Rows that the model was not fitted on.
     y : array-like of shape (N,)
         Their labels; ones that the model does not know count as mistakes.
     title : str, optional
         Heading of the report.
     about : dict, optional
-        What the reader should know about the data: names and values, which are shown as they are.
+        Information on the data for the reader: names and values, shown unchanged.
 
     Returns
     -------
@@ -94,7 +94,7 @@ def evaluate(
     >>> report.scores.right, report.data.rows
     (72, 75)
     >>> report.markdown().splitlines()[0]
-    '# How the model does'
+    '# Model evaluation'
     """
     fitted = ModelView.of(model)
     judged = _Judged.of(fitted, X, y)
@@ -109,7 +109,7 @@ def evaluate(
         "reliability": _reliability(judged),
     }
     return Report(
-        title=title or "How the model does",
+        title=title or "Model evaluation",
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         summary=summary_of(fitted, **parts),
         notes=notes_of(parts["data"], parts["scores"]),
@@ -124,7 +124,7 @@ def evaluate(
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
-    """Rows, labels and what the model said of them; codes beyond the classes are unknown labels."""
+    """Rows, labels and predictions; codes beyond the classes are unknown labels."""
 
     raw: Any
     rows: Matrix
@@ -140,7 +140,7 @@ class _Judged:
         if rows.shape[0] != len(truth):
             raise ValueError(f"X has {rows.shape[0]} rows, but y has {len(truth)} labels.")
         if len(truth) == 0:
-            raise ValueError("there are no rows to judge the model on.")
+            raise ValueError("there are no rows to evaluate the model on.")
         log_proba = fitted.classifier.predict_log_proba(rows)
         return cls(X, rows, fitted.classes + unknown, truth, log_proba.argmax(axis=1), log_proba)
 
@@ -157,7 +157,7 @@ class _Judged:
 
 
 def _coded(classes: npt.NDArray[np.generic], y: Any) -> tuple[Integers, list[str]]:
-    """Codes of the labels, and the labels beyond the model's classes, which have the codes after theirs."""
+    """Return codes of labels, and the labels unknown to the model, whose codes follow the others."""
     labels = np.asarray(y)
     if labels.ndim != 1:
         raise ValueError(f"y must be one label for each row, got an array of shape {labels.shape}.")
@@ -280,7 +280,7 @@ def _features(fitted: ModelView, table: RankingTable) -> list[Feature]:
 
 
 def _brief(values: Floats) -> list[float]:
-    """To five digits: more cannot be seen in a picture."""
+    """Round to five digits: more cannot be seen in a plot."""
     return [float(f"{value:.5g}") for value in values.tolist()]
 
 
@@ -335,13 +335,13 @@ def _two_classes(judged: _Judged, n_classes: int) -> TwoClasses | None:
 
 
 def _drawn(x: Floats, y: Floats) -> tuple[list[float], list[float]]:
-    """Return at most as many points of a curve as can be told apart, its ends among them."""
+    """Return at most as many points of a curve as can be distinguished, including its ends."""
     at = np.unique(np.linspace(0, len(x) - 1, min(len(x), CURVE_POINTS)).round().astype(np.intp))
     return _brief(x[at]), _brief(y[at])
 
 
 def _mistakes(fitted: ModelView, judged: _Judged) -> list[Mistake]:
-    """Return the surest first; of those that are equally sure, the ones that hold the truth least likely."""
+    """Return the most confident mistakes; ties go to the lowest probability of the true label."""
     wrong = np.flatnonzero(~judged.right)
     known = judged.truth[wrong] < len(fitted.classes)
     of_truth = np.full(len(wrong), -np.inf)
@@ -363,7 +363,7 @@ def _mistake(fitted: ModelView, judged: _Judged, row: int) -> Mistake:
 
 
 def _evidence(fitted: ModelView, judged: _Judged, row: int) -> Weighed | None:
-    """Against the truth; where the model does not know it, or held it impossible, against the next best."""
+    """Return the evidence against the true label; if unknown or impossible, against the next best."""
     scores = judged.log_proba[row].copy()
     scores[judged.predicted[row]] = -np.inf
     truth = judged.truth[row]

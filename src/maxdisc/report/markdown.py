@@ -1,4 +1,4 @@
-"""A report as Markdown: the same words and numbers, without pictures."""
+"""Reports as Markdown: the same text and numbers, without figures."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from maxdisc.report.tables import (
     trust_cells,
 )
 
+NO_MISTAKES = "None: every row was classified correctly."
 _LABEL = 40
 _EXCERPT = 320
 # Whatever Markdown, or the HTML in it, might take for more than a character: anywhere, or at the start.
@@ -34,19 +35,19 @@ def document(report: Report) -> str:
         "\n".join(f"- {plain(sentence)}" for sentence in report.summary),
         *(f"> {plain(note)}" for note in report.notes),
         table(("", "", ""), number_cards(report)),
-        "## How many features",
+        "## Number of features",
         _path(report),
-        "## What tells the classes apart",
+        "## Features",
         _features(report),
-        "## Class by class",
+        "## Classes",
         _classes(report),
         "## Confusion matrix",
         _confusion(report),
         "## Calibration",
         _reliability(report),
         *_curves(report),
-        "## Its most confident mistakes",
-        *([_mistake(mistake) for mistake in report.mistakes] or ["There are none."]),
+        "## Most confident mistakes",
+        *([_mistake(mistake) for mistake in report.mistakes] or [NO_MISTAKES]),
         "## Data and settings",
         table(("", ""), setting_rows(report)),
     ]
@@ -73,7 +74,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 def _path(report: Report) -> str:
     path = report.path
     if path is None:
-        return "The number of features was given, not chosen on folds."
+        return "The number of features was set, not selected on folds."
     step = max(1, len(path.sizes) // 12)
     shown = sorted({*range(0, len(path.sizes), step), len(path.sizes) - 1, _nearest(path.sizes, path.chosen)})
     return table(
@@ -106,7 +107,7 @@ def _features(report: Report) -> str:
                 f"{feature.divergence:#.3g}",
                 f"{'more' if feature.direction > 0 else 'less'} in {shortened(feature.label, _LABEL)}"
                 if feature.divergence > 0
-                else "says nothing",
+                else "uninformative",
                 *trust_cells(feature),
             )
             for feature in report.features
@@ -121,7 +122,7 @@ def _classes(report: Report) -> str:
         signs = [f"{MINUS if s.direction < 0 else ''}{shortened(s.feature, _LABEL)}" for s in result.signs]
         label = shortened(result.label, _LABEL) + ("" if result.known else " (unknown)")
         rows.append((label, *cells, ", ".join(signs) or DASH))
-    return table(("class", "rows", "precision", "recall", "F1", "what sets it apart"), rows)
+    return table(("class", "rows", "precision", "recall", "F1", "distinctive features"), rows)
 
 
 def _confusion(report: Report) -> str:
@@ -132,7 +133,7 @@ def _confusion(report: Report) -> str:
         (shortened(truth, _LABEL), shortened(predicted, _LABEL), f"{rows:,}")
         for truth, predicted, rows in confusion.pairs
     ]
-    return table(("true", "taken for", "rows"), pairs)
+    return table(("true", "predicted", "rows"), pairs)
 
 
 def _reliability(report: Report) -> str:

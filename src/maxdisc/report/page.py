@@ -1,4 +1,4 @@
-"""A report as one HTML page that needs nothing else."""
+"""Reports as self-contained HTML."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from maxdisc.report.tables import (
 _LABEL = 40
 _JOINTS = re.compile(r"(?<=[._/:\-])(?=\w)")
 _EXCERPT = 320
-# The darkest cell of the confusion matrix still lets its number be read.
+# The number in the darkest cell of the confusion matrix must stay legible.
 _HEAT = 60
 
 
@@ -82,20 +82,20 @@ def _numbers(report: Report) -> Markup:
 def _path(report: Report) -> Markup:
     path = report.path
     if path is None:
-        words = "The number of features was given, not chosen on folds: there is no curve to show."
-        return _section("How many features", element("p", words))
+        words = "The number of features was set, not selected on folds, so there is no curve."
+        return _section("Number of features", element("p", words))
     display = PathDisplay(path.sizes, path.accuracy, path.mean, path.standard_error, path.chosen)
     label = (
-        f"Held-out accuracy against the number of kept features, from {path.sizes[0]:,} to "
-        f"{path.sizes[-1]:,}; the highest mean is {percent(max(path.mean))}, {path.chosen:,} are kept."
+        f"Held-out accuracy against the number of selected features, from {path.sizes[0]:,} to "
+        f"{path.sizes[-1]:,}; the highest mean is {percent(max(path.mean))}, {path.chosen:,} are selected."
     )
     each = "grey: each fold; " if path.accuracy else ""
     caption = (
         f"Accuracy on {counted(path.folds, 'held-out fold')} of the training data ({each}blue: their mean, "
-        "one standard error to either side). Whatever lies above the dashed line is within one standard "
+        "with one standard error on either side). Points above the dashed line are within one standard "
         "error of the best."
     )
-    return _section("How many features", _figure(inline_svg(display.plot, label, "path"), caption))
+    return _section("Number of features", _figure(inline_svg(display.plot, label, "path"), caption))
 
 
 def _features(report: Report) -> Markup:
@@ -110,12 +110,12 @@ def _features(report: Report) -> Markup:
             element("td", _bar(feature.divergence / longest), class_="bars"),
             element("td", "more in " if feature.direction > 0 else "less in ", _label(feature.label))
             if feature.divergence > 0
-            else element("td", "says nothing"),
+            else element("td", "uninformative"),
             *(element("td", cell, class_="n") for cell in trust_cells(feature)),
         )
         for feature in report.features
     ]
-    head = ["feature", *(["family"] if mixed else []), "divergence", "", "sets apart", "q", "stability"]
+    head = ["feature", *(["family"] if mixed else []), "divergence", "", "class", "q", "stability"]
     table = _table(head, rows, "The best features", "full features")
     drawn = [
         _density(feature, feature.curves, f"density{k}")
@@ -123,14 +123,14 @@ def _features(report: Report) -> Markup:
         if feature.curves is not None
     ]
     return _section(
-        "What tells the classes apart",
+        "Features",
         element(
             "p",
-            f"The divergence of a feature, in nats, says how differently the classes use it. Below, the "
+            f"The divergence of a feature, in nats, measures how much it differs between classes. Below, the "
             f"{counted(len(drawn), 'best feature')} as the model sees "
             f"{'it' if len(drawn) == 1 else 'them'}: {_kinds(report)} in each class. "
-            "q is the share of features listed by luck alone if the list ends there (Benjamini and "
-            "Hochberg); stability, the share of the folds' models that keep the feature."
+            "q is the false discovery rate of the features up to this one (Benjamini and "
+            "Hochberg); stability is the share of the folds' models that select the feature."
             + (f" {WITHOUT_Q}" if any(feature.q is None for feature in report.features) else ""),
         ),
         element("div", *drawn, class_="beside pictures"),
@@ -141,7 +141,7 @@ def _features(report: Report) -> Markup:
 def _kinds(report: Report) -> str:
     if len(report.data.families) == 1:
         return f"{report.data.family} densities"
-    return "each by densities of its own family"
+    return "densities of different families"
 
 
 def _density(feature: Feature, curves: Curves, key: str) -> Markup:
@@ -168,7 +168,7 @@ def _density(feature: Feature, curves: Curves, key: str) -> Markup:
 
 
 def _classes(report: Report) -> Markup:
-    head = ["class", "rows", "precision", "recall", "F1", "what sets it apart"]
+    head = ["class", "rows", "precision", "recall", "F1", "distinctive features"]
     rows = [
         element(
             "tr",
@@ -182,9 +182,9 @@ def _classes(report: Report) -> Markup:
         for result, cells in class_rows(report)
     ]
     return _section(
-        "Class by class",
-        element("p", "Precision: of the rows given this label, how many have it. Recall: of the rows that "
-                "have it, how many were given it. A minus: less of it than in the other classes."),
+        "Classes",
+        element("p", "Precision: the share of rows predicted as this class that belong to it. Recall: the "
+                "share of its rows that are predicted as it. A minus: less of it than in the other classes."),
         _table(head, rows, "Every class", "full classes"),
     )  # fmt: skip
 
@@ -201,7 +201,9 @@ def _signs(result: ClassResult) -> Markup:
 def _confusion(report: Report) -> Markup:
     confusion = report.confusion
     if confusion.counts is None:
-        body = element("p", f"With {len(confusion.labels):,} labels, the most frequent mistakes say most.")
+        body = element(
+            "p", f"With {len(confusion.labels):,} labels, only the most frequent mistakes are shown."
+        )
     else:
         body = _matrix(confusion.labels, confusion.classes, confusion.counts)
     pairs = [
@@ -209,9 +211,9 @@ def _confusion(report: Report) -> Markup:
                 element("td", f"{rows:,}", class_="n"))
         for truth, predicted, rows in confusion.pairs[:10]
     ]  # fmt: skip
-    mistakes = _table(["true", "taken for", "rows"], pairs, "The most frequent mistakes") if pairs else None
+    mistakes = _table(["true", "predicted", "rows"], pairs, "The most frequent mistakes") if pairs else None
     if len(confusion.labels) == 2:
-        mistakes = None  # the matrix says it all
+        mistakes = None  # the matrix has them all
     return _section("Confusion matrix", body, mistakes)
 
 
@@ -225,7 +227,7 @@ def _matrix(labels: list[str], classes: list[str], counts: list[list[int]]) -> M
                 f"{count:,}" if count else "·",
                 class_="right" if j == k else "none" if not count else None,
                 style=f"--heat:{_HEAT * (count / total) ** 0.5:.0f}%" if count else None,
-                title=f"{shortened(label, _LABEL)} taken for {shortened(classes[j], _LABEL)}: {count:,}",
+                title=f"{shortened(label, _LABEL)} predicted as {shortened(classes[j], _LABEL)}: {count:,}",
             )
             for j, count in enumerate(row)
         ]
@@ -233,8 +235,8 @@ def _matrix(labels: list[str], classes: list[str], counts: list[list[int]]) -> M
         rows.append(element("tr", head, *cells))
     titles = ["true \\ predicted", *(str(k + 1) for k in range(len(classes)))]
     return joined(
-        element("p", "Rows are the true labels, columns the predicted ones, numbered alike. The colour "
-                "grows with the share of the row: blue is right, orange is wrong."),
+        element("p", "Rows are true labels, columns are predicted labels, with the same numbers. The colour "
+                "shows the share of the row: blue is correct, orange is wrong."),
         _table(titles, rows, "Confusion matrix", "matrix"),
     )  # fmt: skip
 
@@ -242,10 +244,10 @@ def _matrix(labels: list[str], classes: list[str], counts: list[list[int]]) -> M
 def _reliability(report: Report) -> Markup:
     bins, scores = report.reliability, report.scores
     display = ReliabilityDisplay(bins.confidence, bins.accuracy, bins.rows)
-    label = f"Share of right predictions against their probability, in {counted(len(bins.rows), 'group')}."
+    label = f"Share of correct predictions against their probability, in {counted(len(bins.rows), 'group')}."
     caption = (
-        "Rows grouped by the probability of their predicted class; a point is larger the more rows it stands "
-        "for. Below the line the model is surer than it should be. Expected calibration error: "
+        "Rows grouped by the probability of their predicted class; the area of a point grows with its "
+        "rows. Below the line the model is overconfident. Expected calibration error: "
         f"{scores.calibration_error:.3f}."
     )
     return _section(
@@ -273,18 +275,18 @@ def _curves(report: Report) -> Markup | None:
         "ROC and precision-recall curves",
         element("p", curves_sentence(curves)),
         element("div", _figure(roc), _figure(precision), class_="beside pictures"),
-        element("p", "A row is taken for the class if its probability is at least the threshold:"),
+        element("p", "A row is predicted as the class if its probability is at least the threshold:"),
         _table(THRESHOLD_HEAD, rows, "Thresholds"),
     )
 
 
 def _mistakes(report: Report) -> Markup:
     if not report.mistakes:
-        words = element("p", "There are none: every row was classified correctly.")
-        return _section("Its most confident mistakes", words)
+        words = element("p", "None: every row was classified correctly.")
+        return _section("Most confident mistakes", words)
     return _section(
-        "Its most confident mistakes",
-        element("p", "For each, what spoke for the predicted class (blue) and against it (orange), in "
+        "Most confident mistakes",
+        element("p", "The evidence for the predicted class (blue) and against it (orange), in "
                 "log-odds; the parts sum to the total. Rows are counted from 1."),
         element("div", *(_mistake(mistake) for mistake in report.mistakes), class_="beside"),
     )  # fmt: skip
@@ -298,7 +300,7 @@ def _mistake(mistake: Mistake) -> Markup:
     return element(
         "article",
         heading,
-        element("p", f"{percent(mistake.probability)} sure", class_="soft"),
+        element("p", f"probability {percent(mistake.probability)}", class_="soft"),
         element("blockquote", user_text(shortened(excerpt, _EXCERPT))) if excerpt is not None else None,
         _weighed(mistake, mistake.evidence) if mistake.evidence else None,
         class_="mistake",

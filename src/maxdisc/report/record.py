@@ -95,10 +95,10 @@ class Curves:
     height: list[list[float]]
     at_zero: list[float]
     left_out: int
-    #: Whether the feature says nothing; then ``constant`` is its only value, or None if it was never seen.
+    #: Whether the feature is uninformative; then ``constant`` is its only value, if any.
     silent: bool
     constant: float | None
-    #: What bars are called, if not by numbers, and how many more levels there are.
+    #: Labels of bars that are not numbers, and the number of further levels.
     levels: list[str]
     levels_left_out: int
     #: How probable a missing cell is in each class, where that says something.
@@ -146,7 +146,7 @@ class Reliability:
 
 @dataclass(frozen=True)
 class Threshold:
-    """What rows get that are taken for the positive class if it has at least this probability."""
+    """Rates if rows are predicted as positive from this probability on."""
 
     probability: float
     recall: float

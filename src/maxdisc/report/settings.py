@@ -1,4 +1,4 @@
-"""How a model was made, in words that can be read and written down."""
+"""Settings of a model as text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST = 120
 
 
 def settings_of(fitted: ModelView) -> dict[str, str]:
-    """Return what was chosen, and the parameters of every step."""
+    """Return the choices of the fit, and the parameters of every step."""
     classifier = fitted.classifier
     settings = {
         "family of the densities": of_families(fitted.family_counts),
@@ -62,6 +62,6 @@ def told(value: Any) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Of everything that the numbers depend on."""
+    """Return the versions of all software that the numbers depend on."""
     packages = ("maxdisc", "numpy", "scipy", "scikit-learn")
     return {**{name: version(name) for name in packages}, "Python": platform.python_version()}

@@ -1,4 +1,4 @@
-"""What was found, in plain sentences."""
+"""The summary of a report, in sentences."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def summary_of(
     path: Path | None,
     features: list[Feature],
     confusion: Confusion,
-    reliability: Reliability,  # noqa: ARG001 - all parts of a report come in; not all are put into words
+    reliability: Reliability,  # noqa: ARG001 - all parts of a report come in; not all are summarised
 ) -> list[str]:
-    """Sentences that someone can read who will read nothing else."""
+    """Return the main findings as sentences."""
     sentences = [
-        f"The model tells {counted(data.classes, 'class', 'classes')} apart. It was judged on "
-        f"{counted(data.rows, 'row')}, and got {percent(scores.accuracy)} of them right "
+        f"The model has {counted(data.classes, 'class', 'classes')}. On {counted(data.rows, 'row')} "
+        f"its accuracy is {percent(scores.accuracy)} "
         f"(95 % interval: {percent(scores.interval[0])} to {percent(scores.interval[1])}).",
         _against_the_majority(scores),
         _kept(fitted, data, path),
@@ -48,20 +48,17 @@ def notes_of(data: Data, scores: Scores) -> list[str]:
         )
     if data.absent:
         notes.append(
-            f"No row belongs to {_some([quoted(label) for label in data.absent])}: "
-            "their recall cannot be told."
+            f"No row belongs to {_some([quoted(label) for label in data.absent])}: their recall is undefined."
         )
     if data.empty_rows:
         notes.append(
-            f"{counted(data.empty_rows, 'row has', 'rows have')} none of the kept features: the model can "
-            "only say how common each class is, and what their absence tells."
+            f"{counted(data.empty_rows, 'row has', 'rows have')} none of the selected features: their "
+            "prediction follows from the class shares and from the absence of features."
         )
     if scores.log_loss is None and scores.prior_log_loss is None and not data.unknown:
         notes.append("Some row's class has a prior of 0: the log-loss is infinite.")
     if data.rows < 30:
-        notes.append(
-            f"{counted(data.rows, 'row')} can say little about accuracy: the interval is the thing to read."
-        )
+        notes.append(f"With {counted(data.rows, 'row')}, the accuracy is imprecise: see its interval.")
     return notes
 
 
@@ -78,13 +75,13 @@ def _some(words: list[str], most: int = 5) -> str:
 
 def _against_the_majority(scores: Scores) -> str:
     answer = (
-        f"Always answering {quoted(scores.majority_label)}, the most frequent label here, would get "
-        f"{percent(scores.majority_accuracy)} right"
+        f"Always predicting {quoted(scores.majority_label)}, the most frequent label here, has an "
+        f"accuracy of {percent(scores.majority_accuracy)}"
     )
     if scores.interval[0] > scores.majority_accuracy:
         return f"{answer}: the model is clearly better."
     if scores.accuracy > scores.majority_accuracy:
-        return f"{answer}: the model is better, but by no more than chance may explain."
+        return f"{answer}: the model is better, but not significantly."
     if scores.interval[1] < scores.majority_accuracy:
         return f"{answer}: the model is worse than that."
     return f"{answer}: the model is no better than that."
@@ -95,29 +92,29 @@ def _kept(fitted: ModelView, data: Data, path: Path | None) -> str:
     kept = (
         f"It uses all {counted(data.features, 'feature')}"
         if whole
-        else f"It keeps {data.kept:,} of {counted(data.features, 'feature')}"
+        else f"It uses {data.kept:,} of {counted(data.features, 'feature')}"
     )
     if path is None or len(path.sizes) == 1:
-        return f"{kept}, as it was told to."
+        return f"{kept}, as set."
     at = path.mean[path.sizes.index(path.chosen)] if path.chosen in path.sizes else max(path.mean)
     folds = counted(path.folds, "held-out fold")
     evidence = fitted.classifier.evidence_
     if isinstance(evidence, AveragedEvidence):
         n_models = counted(len(evidence.members), "joint model")
         return (
-            f"{kept}, by an average of {n_models}, weighed by log-loss on {folds}; the accuracy there was "
-            f"{percent(evidence.accuracy)}."
+            f"{kept}, in an average of {n_models}, with weights from the log-loss on {folds}; the accuracy "
+            f"there was {percent(evidence.accuracy)}."
         )
     rule = fitted.classifier.rule
     if rule == "small":
         return (
-            f"{kept}: the fewest whose accuracy on {folds} ({percent(at)}) lies within one point of the best "
-            f"({percent(max(path.mean))})."
+            f"{kept}: the fewest whose accuracy on {folds} ({percent(at)}) is within one percentage point of "
+            f"the best ({percent(max(path.mean))})."
         )
     is_refined = isinstance(evidence, Evidence) and evidence.columns is not None
     if evidence is not None and (rule == "one_se" or (rule == "auto" and is_refined)):
         return (
-            f"{kept}: the fewest whose log-loss on {folds} ({evidence.log_loss:.3f}) lies within one "
+            f"{kept}: the fewest whose log-loss on {folds} ({evidence.log_loss:.3f}) is within one "
             f"standard error of the lowest; the accuracy there was {percent(evidence.accuracy)}."
         )
     if evidence is not None:
@@ -129,7 +126,7 @@ def _kept(fitted: ModelView, data: Data, path: Path | None) -> str:
         return f"{kept}, chosen by accuracy and log-loss on {folds}; the accuracy there was {percent(at)}."
     if rule == "one_se":
         return (
-            f"{kept}: the fewest whose accuracy on {folds} ({percent(at)}) lies within one standard error of "
+            f"{kept}: the fewest whose accuracy on {folds} ({percent(at)}) is within one standard error of "
             f"the best ({percent(max(path.mean))})."
         )
     return f"{kept}: with them the accuracy on {folds} was highest ({percent(at)})."
@@ -142,8 +139,8 @@ def _telling(features: list[Feature]) -> str:
         if f.divergence > 0
     ]
     if not told:
-        return "No feature tells the classes apart: the model answers by how common each class is."
-    return f"What tells the classes apart most: {listed(told)}."
+        return "No feature distinguishes the classes: predictions follow from the class shares."
+    return f"The most informative features are {listed(told)}."
 
 
 def _errors(data: Data, scores: Scores, classes: list[ClassResult], confusion: Confusion) -> str:
@@ -152,22 +149,22 @@ def _errors(data: Data, scores: Scores, classes: list[ClassResult], confusion: C
     truth, predicted, rows = confusion.pairs[0]
     mistakes = data.rows - scores.right
     of_all = "Its only mistake" if mistakes == 1 else f"Of its {mistakes:,} mistakes, the most frequent"
-    words = f"{of_all} is to take {quoted(truth)} for {quoted(predicted)} ({counted(rows, 'row')})"
+    words = f"{of_all} is to predict {quoted(predicted)} for {quoted(truth)} ({counted(rows, 'row')})"
     recalls = [(c.recall, c.label) for c in classes if c.recall is not None and c.known]
     if len(recalls) < 3:
         return f"{words}."
     worst, best = min(recalls), max(recalls)
     return (
-        f"{words}. It recognises {quoted(best[1])} best ({percent(best[0])} of its rows) and "
-        f"{quoted(worst[1])} worst ({percent(worst[0])})."
+        f"{words}. Recall is highest for {quoted(best[1])} ({percent(best[0])}) and "
+        f"lowest for {quoted(worst[1])} ({percent(worst[0])})."
     )
 
 
 def _calibration(scores: Scores) -> str:
     gap = scores.mean_confidence - scores.accuracy
-    words = f"On average it is {percent(scores.mean_confidence)} sure of its answers"
+    words = f"The mean probability of its predictions is {percent(scores.mean_confidence)}"
     if gap > 0.03:
-        return f"{words}, more than it should be: take its probabilities with a grain of salt."
+        return f"{words}, above the accuracy: it is overconfident."
     if gap < -0.03:
-        return f"{words}, less than it could be."
-    return f"{words}, about as sure as it is right."
+        return f"{words}, below the accuracy: it is underconfident."
+    return f"{words}, close to the accuracy."

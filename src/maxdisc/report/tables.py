@@ -1,4 +1,4 @@
-"""The numbers of a report as they are printed, the same in every rendering."""
+"""Formatted numbers of a report, the same in every format."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from maxdisc.report.record import ClassResult, Feature, Report, TwoClasses, Weig
 from maxdisc.report.settings import of_families, told
 from maxdisc.report.summary import quoted
 
-#: What is said of features of which nothing is known about luck.
+#: Note on features without a q-value.
 WITHOUT_Q = (
-    "Where q is a dash, the model's moments do not tell it, or its file has none (--keep-moments): "
-    "MaxDiscClassifier.ranking_table(X, y), or maxdisc rank with --data, finds it from labelled rows."
+    "A dash for q: the model's moments do not determine it, or its file has none (--keep-moments). "
+    "MaxDiscClassifier.ranking_table(X, y), or maxdisc rank with --data, computes it from labelled rows."
 )
 
 
@@ -35,7 +35,11 @@ def number_cards(report: Report) -> list[tuple[str, str, str]]:
             f"nats; by the prior alone {_or_dash(scores.prior_log_loss)}",
         ),
         ("calibration error", f"{scores.calibration_error:.3f}", "expected, in 10 bins"),
-        ("features kept", f"{data.kept:,}", f"of {data.features:,}; {of_families(data.families)} densities"),
+        (
+            "selected features",
+            f"{data.kept:,}",
+            f"of {data.features:,}; {of_families(data.families)} densities",
+        ),
     ]
 
 
@@ -50,7 +54,7 @@ THRESHOLD_HEAD = ("threshold", "recall", "precision", "false-positive rate")
 
 
 def threshold_rows(curves: TwoClasses) -> list[list[str]]:
-    """Return some thresholds with what they give; the head is :data:`THRESHOLD_HEAD`."""
+    """Return some thresholds with their rates; the head is :data:`THRESHOLD_HEAD`."""
     return [
         [f"{each.probability:.4g}", *map(percent, (each.recall, each.precision, each.false_positive_rate))]
         for each in curves.thresholds
@@ -58,7 +62,7 @@ def threshold_rows(curves: TwoClasses) -> list[list[str]]:
 
 
 def curves_sentence(curves: TwoClasses) -> str:
-    """Return both areas in a sentence, with what chance would give."""
+    """Return a sentence with both areas and their values by chance."""
     return (
         f"For {quoted(curves.positive)}, the area under the ROC curve is {curves.area:.4f} (0.5 by chance), "
         f"and the average precision {curves.average_precision:.4f} ({curves.share:.4f} by chance)."
@@ -66,7 +70,7 @@ def curves_sentence(curves: TwoClasses) -> str:
 
 
 def evidence_rows(evidence: Weighed, of_text: bool) -> list[tuple[str, float]]:
-    """Names and log-odds that sum to the total: features, all others, the prior."""
+    """Return names and log-odds that sum to the total: features, all others, the prior."""
     rows = [
         (_told_feature(name, value, of_text), odds)
         for name, value, odds in zip(evidence.features, evidence.values, evidence.odds, strict=True)
@@ -77,7 +81,7 @@ def evidence_rows(evidence: Weighed, of_text: bool) -> list[tuple[str, float]]:
 
 
 def setting_rows(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield what the caller said, the parameters, the versions and the date."""
+    """Yield the information from the caller, the parameters, the versions and the date."""
     for key, value in report.about.items():
         yield str(key), value if isinstance(value, str) else told(value)
     yield from report.settings.items()

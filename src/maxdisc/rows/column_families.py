@@ -1,4 +1,4 @@
-"""What a user says of single columns, and the schema that follows from it and from the rows."""
+"""Families of columns: requested ones, and the schema that follows from them and from the rows."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def takes_columns(X: Any, family: Any, categorical_features: Any, missing: str) 
 def require_one_family(
     why: str, family: Any, categorical_features: Any = None, missing: str = "ignore"
 ) -> None:
-    """Raise ``ValueError`` where something is asked of single columns of rows that have one family."""
+    """Raise ``ValueError`` for settings of single columns if rows have one family."""
     for is_asked, parameter in (
         (is_categorical(family), "family='categorical'"),
         (isinstance(family, Mapping), "a dict of families"),
@@ -80,7 +80,7 @@ def settled_schema(
     found, left = _asked(X, cells.kinds, names, family, categorical_features)
     numbers_ = left[cells.kinds[left] == NUMBER]
     if rows is None:
-        # Of numbers, types say no more than that they are numbers.
+        # Types do not determine the family of numbers.
         found += [(one, np.intersect1d(at, left)) for one, at in families_of_types(cells)]
     else:
         found.append((Bernoulli(), left[cells.kinds[left] == BOOLEAN]))
@@ -115,7 +115,7 @@ def schema_of_totals(
 def _asked(
     X: Any, kinds: Kinds, names: npt.ArrayLike | None, family: Any, categorical_features: Any
 ) -> tuple[list[tuple[Family, Integers]], Integers]:
-    """Return the families that were asked for, categories of text included, and the columns that are left."""
+    """Return the requested families, including categories of text, and the remaining columns."""
     n_columns = len(kinds)
     categories = _picked(categorical_features, X, names, n_columns, "categorical_features")
     asked: list[tuple[Any, Booleans]] = [(Categorical(), categories)]

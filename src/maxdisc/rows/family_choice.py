@@ -1,7 +1,6 @@
-"""Which family describes a column: what its values allow, and then what tells classes apart on held-out rows.
+"""Selection of the family of a column, by held-out likelihood of the classes.
 
-Likelihoods of densities and of probabilities are not comparable; how probable a column makes the class of a
-held-out row is.
+Likelihoods of densities and of probabilities are not comparable; held-out likelihoods of the classes are.
 """
 
 from __future__ import annotations
@@ -21,25 +20,25 @@ from maxdisc.rows.frames import BOOLEAN, EMPTY, NUMBER, Cells, Levels
 from maxdisc.rows.row_sources import class_starts
 from maxdisc.rows.sampling import count_rows
 
-#: Fewer rows, as their weights tell, cannot choose: numbers are Gaussian, as in arrays.
+#: With fewer rows (by weight), numbers are Gaussian, as in arrays.
 FEWEST_ROWS = 30
-#: Columns are tried on so many rows at most, ...
+#: Maximum number of rows for the selection, ...
 MOST_ROWS = 2000
-#: ... dealt into so many folds.
+#: ... and its number of folds.
 N_FOLDS = 3
-#: With such a share of zeros a column of non-negative numbers may have an atom there.
+#: With at least this share of zeros, a hurdle density is a candidate for non-negative numbers.
 MANY_ZEROS = 0.05
-#: Whole numbers of at most so many values may be codes, of which each has a probability of its own, ...
+#: Whole numbers with at most this many values may be codes, that is, categories, ...
 MOST_CODES = 24
-#: ... if there are so many rows for each on average.
+#: ... if there are at least this many rows per value on average.
 ROWS_PER_CODE = 10
-#: Numbers that vary by no larger share of the largest have an offset, which only a Gaussian bears.
+#: Numbers whose range is at most this share of the largest have an offset, which only a Gaussian supports.
 NARROW = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """What decides which families a column can have, over all columns at once; all of shape (D,).
+    """Statistics that decide which families columns can have; all of shape (D,).
 
     ``zeros`` and ``count`` are numbers of cells: those of a row of weight 2 are there twice, those of a row
     that weighs less than 1 once.
@@ -62,7 +61,7 @@ class Values:
         return cls(low, high, whole, times @ (numbers == 0), times @ there)
 
     def allowed(self) -> dict[str, Booleans]:
-        """For each family that may be taken, the columns that allow it; from the most particular on."""
+        """Return for each candidate family the columns that allow it, most specific families first."""
         found = (self.count > 0) & np.isfinite(self.low) & np.isfinite(self.high)
         with np.errstate(invalid="ignore", over="ignore"):
             n_codes = self.high - self.low + 1
@@ -83,7 +82,7 @@ class Values:
 
 
 def families_of_types(cells: Cells) -> list[tuple[Family, Integers]]:
-    """Families by the types of columns alone: truth values Bernoulli, numbers Gaussian."""
+    """Return families by the types of columns: Bernoulli for truth values, Gaussian for numbers."""
     kinds = np.where(cells.kinds == EMPTY, NUMBER, cells.kinds)
     pairs = ((Bernoulli(), kinds == BOOLEAN), (FAMILIES["gaussian"], kinds == NUMBER))
     return [(family, np.flatnonzero(some)) for family, some in pairs if some.any()]
@@ -107,7 +106,7 @@ def chosen_families(
     names = list(allowed)
     rows = _sample(codes, MOST_ROWS)
     tried, codes, weights = numbers[np.ix_(rows, columns)], codes[rows], weights[rows]
-    # Each class is dealt out in turn.
+    # The rows of each class are assigned in turn.
     folds = np.empty(len(codes), dtype=np.intp)
     folds[_by_class(codes)] = np.arange(len(codes)) % N_FOLDS
     gains = np.full((len(names), len(columns)), -np.inf)
@@ -129,7 +128,7 @@ def _by_class(codes: Integers) -> Integers:
 
 
 def _sample(codes: Integers, most: int) -> Integers:
-    """At most so many rows, evenly from every class."""
+    """Return at most this many rows, evenly from every class."""
     order = _by_class(codes)
     if len(order) > most:
         order = order[np.linspace(0, len(order) - 1, most).astype(np.intp)]
@@ -171,6 +170,6 @@ def _told(
         highest = scores.max(axis=1, keepdims=True)
         log_p = scores - highest - np.log(np.exp(scores - highest).sum(axis=1, keepdims=True))
         own = np.take_along_axis(log_p, codes[held][:, None, None], axis=1)[:, 0]
-        # A class that no training row has tells nothing about columns.
+        # A class without training rows carries no information on columns.
         out += weights[held] @ np.where(np.isfinite(own), own, 0.0)
     return np.where(np.isfinite(out), out, -np.inf)

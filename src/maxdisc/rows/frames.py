@@ -1,6 +1,7 @@
-"""Frames taken apart: which columns hold numbers, truth values or categories, and their cells.
+"""Cells of frames: numbers, truth values and categories.
 
-pandas, polars and pyarrow are recognised, never imported: whoever passes a frame has its library loaded.
+pandas, polars and pyarrow are recognised without importing them: a caller that passes a frame has loaded its
+library.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ import scipy.sparse as sp
 
 from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, column_name
 
-#: What the cells of a column are; EMPTY is a column of nothing, which could be any.
+#: Kinds of columns; EMPTY has missing cells only, and could be of any kind.
 NUMBER, BOOLEAN, WORD, EMPTY = 0, 1, 2, 3
 Kinds = npt.NDArray[np.int8]
 Words = npt.NDArray[np.object_]
 
-# What a cell of an object column can be, one bit each, so that a column's are found by one reduction.
+# Kinds of cells of an object column, one bit each, so that one reduction finds those of a column.
 _TRUTH, _NUMBER, _TEXT, _OTHER = 1, 2, 4, 8
 _CALLED = {_TRUTH: "truth values", _NUMBER: "numbers", _TEXT: "text"}
 
@@ -114,7 +115,7 @@ class Coded:
 
 
 def _objects(values: list[Any]) -> Words:
-    """Return a list as an array of as many objects, whatever they are."""
+    """Return a list as an array of objects."""
     out = np.empty(len(values), dtype=object)
     out[:] = values
     return out
@@ -409,7 +410,7 @@ def _each(function: Callable[[Any], Any], cells: Words, dtype: Any) -> npt.NDArr
 
 
 def _bits_of(objects: Words) -> npt.NDArray[np.int8]:
-    """Return what each cell is, by its type alone where that tells."""
+    """Return the kind of each cell, by its type if that determines it."""
     found = set(map(type, objects.ravel(order="K").tolist()))
     if found <= {str}:
         return np.full(objects.shape, _TEXT, dtype=np.int8)
@@ -504,7 +505,7 @@ class Levels:
 
     @property
     def names(self) -> Words:
-        """What each level is called, shape (E,)."""
+        """The name of each level, shape (E,)."""
         return self.words[self.keys % max(len(self.words), 1)] if len(self.keys) else self.words[:0]
 
     def joined(self, other: Levels) -> Levels:

@@ -1,7 +1,7 @@
-"""Rows that lie in partitions, on any engine: a job for every partition, and the sum of what they make of it.
+"""Rows in the partitions of any engine.
 
-An engine moves jobs to rows and adds up what comes back. That is all it has to know: the verbs of
-:class:`Rows` are written once, here, and so are the labels and words that are looked up first.
+An engine runs a job on every partition and adds up the results. The operations of :class:`Rows`, and the
+passes that find labels and words, are implemented here for all engines.
 """
 
 from __future__ import annotations
@@ -31,13 +31,12 @@ Job = Callable[[Any], list[Summand]]
 
 
 class Engine(Protocol):
-    """What holds partitions of rows, and can run a job on each of them."""
+    """Holder of partitions of rows that can run a job on each of them."""
 
     def added(self, job: Job[Summand]) -> list[Summand]:
-        """Run a job on every partition, and add up what they return, entry by entry, as a tree.
+        """Run a job on every partition, and add up the results, entry by entry, as a tree.
 
-        A partition that has no rows returns an empty list, which adds nothing. Raises ``ValueError`` if all
-        do.
+        A partition without rows returns an empty list, which adds nothing. Raises ``ValueError`` if all do.
         """
 
 
@@ -180,7 +179,7 @@ def _moments(
         drawn = rows.sweep(lambda _: RowTrial(most), np.array([1]), folds)
     if columns is not None:
         names = None if rows.names is None else np.asarray(rows.names)[columns]
-        # Folds are dealt by whole rows.
+        # Folds depend on whole rows.
         rows = replace(rows, X=rows.X[:, columns], names=names, source=rows.X)
     return [*rows.moments(cast(Family, family), folds), *drawn]
 

@@ -1,7 +1,7 @@
-"""A source of rows: three additive verbs are all that choosing a model asks of data.
+"""Sources of rows: the additive operations on data from which models are selected.
 
-Arrays and iterators of batches implement them here; engines do in ``maxdisc.adapters``. So K, smoothing and
-all else that is chosen is written once, against :class:`Rows`.
+Arrays and iterators of batches implement them here, engines in ``maxdisc.adapters``. So model selection is
+written once, for :class:`Rows`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from maxdisc.moments.products import ClassProducts, fold_products, observed_mean
 from maxdisc.numerics.block_matrix import Table
 from maxdisc.numerics.matrices import Floats, Integers, Matrix, blocks, canonical, is_sparse
 
-#: A row with this fold is never held out: it is always among the training rows.
+#: A row with this fold is always a training row.
 ALWAYS_TRAINING = -1
-#: A row with this fold takes no part.
+#: A row with this fold is ignored.
 LEFT_OUT = -2
 
 
@@ -61,7 +61,7 @@ class FixedFolds:
 
 @dataclass(frozen=True)
 class HashFolds:
-    """Folds by a hash of the row's content: the same for any order, chunking, engine, sparse or dense."""
+    """Folds by a hash of the row's content: the same for any order, batches and engine, sparse or dense."""
 
     count: int
 
@@ -82,7 +82,7 @@ class RenumberedFolds:
 
     @classmethod
     def some(cls, folds: Folds, chosen: range) -> RenumberedFolds:
-        """Return those chosen; the rows of the others are always trained on."""
+        """Return a subset of the folds; the rows of the others are always training rows."""
         at = np.arange(folds.count)
         held = (at >= chosen.start) & (at < chosen.stop)
         return cls(folds, np.where(held, at - chosen.start, ALWAYS_TRAINING))
@@ -103,8 +103,8 @@ class RenumberedFolds:
 def class_starts(labels: npt.NDArray[np.generic]) -> Integers:
     """Return the first row of each row's class, shape (N,).
 
-    These are codes that depend neither on the names of labels nor on how these sort, and so must all that is
-    dealt out class by class.
+    These codes depend neither on the names of labels nor on their order, and so must everything that is split
+    class by class.
     """
     _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
     return first[codes]
@@ -113,7 +113,8 @@ def class_starts(labels: npt.NDArray[np.generic]) -> Integers:
 def row_hashes(X: Matrix, rows: Integers | None = None) -> npt.NDArray[np.uint64]:
     """Return a 64-bit hash of the non-zero cells of each row, or of some rows, shape (N,).
 
-    A sum of one mixed word for each non-zero cell, so that it needs no order; NaNs are all alike.
+    It is a sum of one mixed word for each non-zero cell, so it does not depend on their order; all NaNs are
+    equal.
     """
     if isinstance(X, Table):
         hashes = [scrambled(row_hashes(part, rows) + np.uint64(place)) for place, part in enumerate(X.parts)]
@@ -150,21 +151,21 @@ def _mixed(columns: npt.NDArray[np.integer], values: npt.NDArray[np.generic]) ->
 
 
 def scrambled(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return the finaliser of splitmix64: every bit of the input reaches every bit of the output."""
+    """Return the finaliser of splitmix64: every input bit affects every output bit."""
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return words ^ (words >> np.uint64(31))
 
 
 class Rows(Protocol):
-    """Source of labelled rows, which can be counted fold by fold; ``BatchRows`` describes each method."""
+    """Source of labelled rows that are counted fold by fold; ``BatchRows`` describes each method."""
 
     @property
     def n_classes(self) -> int:
         """C, the number of classes."""
 
     def example(self) -> Matrix:
-        """Return some of the rows, from which a family can be chosen."""
+        """Return some rows, from which a family can be selected."""
 
     def moments(self, family: Family, folds: Folds | None = None) -> list[ClassMoments]:
         """Return the moments of the rows of each fold, then of those never held out."""
@@ -172,9 +173,9 @@ class Rows(Protocol):
     def sweep(
         self, decision_of: Callable[[int], Sweepable[Counted]], sizes: Integers, folds: Folds
     ) -> list[Counted]:
-        """Return, for each fold, what its decision makes of its held-out rows.
+        """Return, for each fold, the counts of its decision on its held-out rows.
 
-        ``decision_of(fold)`` may be costly in memory: ask for one at a time where the rows allow it.
+        ``decision_of(fold)`` may need much memory: request one at a time if possible.
         """
 
     def products(
@@ -202,8 +203,8 @@ class ArrayRows:
     names: npt.ArrayLike | None = None
     #: Number of the first row, where these are a batch of a longer stream.
     start: int = 0
-    #: The rows before a transform to ``X``. Folds are dealt by these: the last bits of a transform may depend
-    #: on how many rows it is given at once.
+    #: The rows before a transform to ``X``. Folds depend on these: the last bits of a transform may depend on
+    #: how many rows it is given at once.
     source: Matrix | None = None
 
     def __post_init__(self) -> None:
@@ -254,7 +255,7 @@ class ArrayRows:
         if told and not all(_in_range(part, family, members.weights.min(initial=1.0)) for part in parts):
             family.require(self.X, self.names, self.start)
         if not always:
-            # Zeros that nobody touches take no memory.
+            # Untouched zeros take no memory.
             parts.append(ClassMoments.zero(family.n_statistics, self.n_classes, self.X.shape[1]))
         return parts
 
@@ -331,15 +332,15 @@ def _in_range(moments: ClassMoments, family: Family, least: float) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class BatchRows:
-    """Source of rows that come in batches, too many to hold at once.
+    """Source of rows in batches, for data larger than memory.
 
     :meth:`maxdisc.MaxDiscClassifier.fit_rows` takes it, or any object with ``n_classes`` and its methods.
 
     Parameters
     ----------
     batches : callable
-        Starts a pass: returns an iterable of ``(X, labels)`` or ``(X, labels, weights)``. Choosing K takes
-        several passes, so an iterator that can run only once will not do.
+        Starts a pass: returns an iterable of ``(X, labels)`` or ``(X, labels, weights)``. There are several
+        passes, so each call must return a new iterator.
     n_classes : int
         C.
     names : array_like of str, shape (D,), optional
@@ -384,7 +385,7 @@ class BatchRows:
             raise ValueError("there are no batches: the source of rows is empty.")
 
     def example(self) -> Matrix:
-        """Return some of the rows, from which a family can be chosen.
+        """Return some rows, from which a family can be selected.
 
         Returns
         -------
@@ -399,11 +400,11 @@ class BatchRows:
         Parameters
         ----------
         family : Family
-            The family, which says what is summed.
+            The family, which defines the statistics.
         folds : object, optional
             ``count`` is V, the number of folds, and ``of(X, start)`` the fold of each row of a batch whose
-            first row has that number, shape (n,); -1 for a row that is never held out, -2 for one that is
-            left out. None for no folds, V = 0.
+            first row has that number, shape (n,); -1 for a row that is always a training row, -2 for one that
+            is ignored. None for no folds, V = 0.
 
         Returns
         -------
@@ -422,7 +423,7 @@ class BatchRows:
     ) -> list[ClassProducts]:
         """Return sums of products of columns over the rows of each fold, for joint densities.
 
-        Memory grows with P x P for each fold, times C if each class has products of its own.
+        Memory grows with P x P for each fold, times C if there are products per class.
 
         Parameters
         ----------
@@ -431,10 +432,10 @@ class BatchRows:
         folds : object, optional
             As in ``moments``.
         per_class : bool
-            Whether each class has products of its own.
+            Whether there are products per class.
         means : ndarray of shape (V + 1, C, P), optional
-            Means of the observed cells, which stand for missing ones; NaN where there are none. They save a
-            pass where they are known.
+            Means of the observed cells, which replace missing ones; NaN without observed cells. They save a
+            pass if they are known.
 
         Returns
         -------
@@ -449,14 +450,14 @@ class BatchRows:
     def sweep(
         self, decision_of: Callable[[int], Sweepable[Counted]], sizes: Integers, folds: Folds
     ) -> list[Counted]:
-        """Return what the decision of each fold makes of its held-out rows.
+        """Return the counts of the decision of each fold on its held-out rows.
 
         Parameters
         ----------
         decision_of : callable
-            From the number of a fold to its decision, whose ``swept(X, codes, weights, sizes, held)`` gives
-            the counts of the rows at the positions ``held``. A decision may take much memory: ask for one at
-            a time where the rows allow it.
+            Function of the number of a fold; returns its decision, whose ``swept(X, codes, weights, sizes,
+            held)`` returns the counts of the rows at the positions ``held``. A decision may need much memory:
+            request one at a time if possible.
         sizes : ndarray of shape (S,)
             Numbers of features, increasing.
         folds : object

@@ -1,4 +1,4 @@
-"""Samples of rows by hashes of their content: the same rows whatever batches they come in."""
+"""Samples of rows by hashes of their content, which do not depend on batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fit has settled about the columns of a table, and how it makes their matrices from any rows."""
+"""Schema of the columns of a table: kinds, families and levels, and the encoding of rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from maxdisc.rows.frames import EMPTY, WORD, Cells, Kinds, Levels, in_a_row
 class Schema:
     """Kind and family of every column, and the levels of categories.
 
-    Values that an automatically chosen family cannot have count as missing in rows to be predicted.
+    In prediction, values outside the support of an automatically selected family count as missing.
     """
 
     kinds: Kinds  # (D,)

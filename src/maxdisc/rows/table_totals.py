@@ -1,7 +1,7 @@
-"""What is known of a table before its columns are given families, in sums that add: any parts, in any order.
+"""Additive statistics of a table, from which the families of its columns are selected.
 
-By these sums families are settled for rows that come in batches or lie in partitions, and, where folds go by
-a hash of the row, for rows in memory as well: so the same rows always have the same families.
+They are used for rows in batches or partitions and, if folds are by a hash of the row, for rows in memory as
+well, so the same rows always have the same families.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def _listed(columns: Integers, names: list[str]) -> Levels:
 
 
 def _hashes(cells: Cells, labels: npt.NDArray[np.str_]) -> npt.NDArray[np.uint64]:
-    """Return a 64-bit hash of the cells and the label of each row, shape (N,), whatever else there is."""
+    """Return a 64-bit hash of the cells and the label of each row, shape (N,)."""
     total = row_hashes(cells.numbers)
     if len(cells.at):
         words = np.array([*map(_hash, cells.coded.words.tolist()), 0], dtype=np.uint64)

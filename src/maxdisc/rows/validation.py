@@ -1,4 +1,4 @@
-"""What a user may ask of the estimator, and the one line that says what is wrong with the rest."""
+"""Validation of estimator parameters."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ FEWEST_STEPS = 1000
 
 
 def require_one_of(name: str, value: Any, allowed: Collection[Any]) -> None:
-    """Raise ``ValueError`` unless a parameter has one of the values that exist."""
+    """Raise ``ValueError`` unless a parameter has one of the valid values."""
     if not any(value is choice or value == choice for choice in allowed):
         choices = " or ".join(map(repr, allowed))
         raise ValueError(f"{name}={value!r} is not available: use {name}={choices}.")
 
 
 def given_smoothing(smoothing: Any) -> Smoothing | None:
-    """Return the smoothing asked for; None for "auto"."""
+    """Return the requested smoothing; None for "auto"."""
     if isinstance(smoothing, Smoothing):
         return smoothing
     if isinstance(smoothing, numbers.Real) and not isinstance(smoothing, bool):
@@ -48,7 +48,7 @@ def given_jobs(n_jobs: Any) -> int | None:
 
 
 def given_redundancy(redundancy: Any) -> float:
-    """Return the strength asked for, a number of at least 0."""
+    """Return the validated redundancy, a number of at least 0."""
     number = isinstance(redundancy, numbers.Real) and not isinstance(redundancy, bool)
     if not (number and 0 <= float(redundancy) < np.inf):
         raise ValueError(f"redundancy must be a number of at least 0, got {redundancy!r}.")
@@ -56,7 +56,7 @@ def given_redundancy(redundancy: Any) -> float:
 
 
 def given_structure(structure: Any) -> Joint | None:
-    """Return the joint densities asked for; None for independent features, and where the rows decide."""
+    """Return the requested joint densities; None for independent features and "auto"."""
     if isinstance(structure, Joint):
         return structure
     if isinstance(structure, str) and structure in ("auto", "independent", "joint"):
@@ -95,7 +95,7 @@ def given_size(n_asked: Any, n_features: int | None = None) -> int | None:
 
 
 def given_prior(prior: Any, classes: npt.NDArray[np.generic]) -> Floats | None:
-    """Return the class probabilities asked for, shape (C,); None for those of the data."""
+    """Return the requested class probabilities, shape (C,); None for those of the data."""
     if prior is None:
         return None
     try:
@@ -123,7 +123,7 @@ def require_labels(y: Any, instead: str = "drop those rows") -> None:
 
 
 def are_too_many(n_classes: int, n_rows: int) -> bool:
-    """Return whether numbers in so many rows are too many to be names of classes."""
+    """Return whether there are too many different numbers to be class labels."""
     return n_rows >= 30 and 2 * n_classes > n_rows
 
 
@@ -137,7 +137,7 @@ def require_classes(labels: npt.NDArray[np.generic], classes: npt.NDArray[np.gen
 
 
 def given_unlabelled(unlabelled: Any) -> Any:
-    """Return the label that means "no label"; None if there is none but None itself."""
+    """Return the label that means "no label", in addition to None."""
     if unlabelled is None or isinstance(unlabelled, str | numbers.Real | np.bool_):
         return unlabelled
     raise ValueError(f"unlabelled must be None or a label, such as -1 or 'unknown', got {unlabelled!r}.")

@@ -1,4 +1,4 @@
-"""What answers look like, for those who read ``/openapi.json``."""
+"""Schemas of responses, for ``/openapi.json``."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from pydantic import BaseModel, Field
 
 
 class Refusal(BaseModel):
-    """Why a request was not answered."""
+    """The reason why a request was refused."""
 
     error: str = Field(description="One line: what is wrong, where, and what to do.")
 
 
 class ClassShare(BaseModel):
-    """A class and how probable it is."""
+    """A class and its probability."""
 
     label: str
     probability: float
 
 
 class Prediction(ClassShare):
-    """What the model says of one document or row."""
+    """The prediction for a document or row."""
 
     classes: list[ClassShare] = Field(description="The most probable classes, best first.")
     novelty: float | None = Field(description="P-value of 'belongs to a known class'.")
@@ -36,7 +36,7 @@ class PredictAnswer(BaseModel):
 
 
 class FeatureOdds(BaseModel):
-    """What one feature says; a positive number speaks for the first class."""
+    """The log-odds of a feature; positive for the first class."""
 
     name: str
     value: float | str | None
@@ -44,7 +44,7 @@ class FeatureOdds(BaseModel):
 
 
 class Span(BaseModel):
-    """Where in the text a term stands, in units of UTF-16; those of several words may overlap."""
+    """Position of a term in the text, in UTF-16 code units; terms of several words may overlap."""
 
     start: int
     end: int
@@ -53,7 +53,7 @@ class Span(BaseModel):
 
 
 class ExplainAnswer(ClassShare):
-    """Why: total = prior + the odds of the features + rest."""
+    """Explanation: total = prior + the odds of the features + rest."""
 
     model: str
     classes: list[ClassShare]
@@ -67,7 +67,7 @@ class ExplainAnswer(ClassShare):
 
 
 class RankedFeature(BaseModel):
-    """A feature and what it tells."""
+    """A feature of the ranking."""
 
     model_config = {"extra": "allow"}
     rank: int
@@ -79,7 +79,7 @@ class RankedFeature(BaseModel):
 
 
 class RankingAnswer(BaseModel):
-    """A part of the ranking, and how many features there are that fit."""
+    """A part of the ranking, and the number of matching features."""
 
     total: int
     features: list[RankedFeature]
@@ -104,7 +104,7 @@ class DensityAnswer(BaseModel):
 
 
 class StateAnswer(BaseModel):
-    """How the service is."""
+    """State of the service."""
 
     status: str
     models: list[str] | None = None
@@ -129,7 +129,7 @@ _REFUSED = {
 
 
 def told(shape: type[BaseModel] | None, *statuses: int, media: str = "application/json") -> dict[Any, Any]:
-    """Return the answers of a path: one that fits, and why there may be none."""
+    """Return the responses of a path, for OpenAPI."""
     refused = {status: {"description": _REFUSED[status], "model": Refusal} for status in statuses}
     if shape is not None:
         return {200: {"description": shape.__doc__, "model": shape}, **refused}

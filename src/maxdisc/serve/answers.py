@@ -1,4 +1,4 @@
-"""What a model answers: predictions, explanations, and what it knows of itself, as plain data."""
+"""Responses of a model, as plain data: predictions, explanations and descriptions."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from maxdisc.serve.metrics import Tally
 from maxdisc.serve.refusals import RefusedError
 from maxdisc.serve.served_model import ServedModel
 
-#: Answers of more than so many probabilities, or explanations of longer texts, would be too large to send.
+#: Limits on the probabilities of a response and on the length of explained texts.
 MOST_SHARES = 200_000
 MOST_CHARACTERS = 1_000_000
-#: Rows of a table with more cells in all, missing ones counted, would take too much memory.
+#: Limit on the cells of a table, including missing ones, to bound memory.
 MOST_CELLS = 2_000_000
 #: Answers of no more probabilities are computed where requests are read; ...
 LITTLE = 2000
-#: ... a column of a table takes as long as so many of them.
+#: ... a column of a table takes as long as this many of them.
 DEARER = 20
-# JSON has no infinity; nobody tells odds beyond this apart.
+# JSON has no infinity; larger odds are indistinguishable anyway.
 _FARTHEST = 1e300
-# Of a category with more levels than this, these are told.
+# Number of levels of a category that are returned.
 _LEVELS = 1000
 
 
@@ -77,7 +77,7 @@ def predicted(model: ServedModel, body: PredictBody, limits: Limits) -> tuple[di
 
 
 def explained(model: ServedModel, body: ExplainBody, limits: Limits) -> dict[str, Any]:
-    """Why one document or row is of one class rather than another."""
+    """Explain one class of a document or row against another."""
     if body.text is not None and len(body.text) > MOST_CHARACTERS:
         raise RefusedError(413, f"the text is longer than {MOST_CHARACTERS:,} characters: send a part of it.")
     texts = None if body.text is None else [body.text]
@@ -102,7 +102,7 @@ def explained(model: ServedModel, body: ExplainBody, limits: Limits) -> dict[str
     names = [str(name) for name in model.fitted.names[columns]]
     terms = [] if body.text is None else model.vectorizer.spans(body.text)
     counts = Counter(term for term, _, _ in terms)
-    # Of a word, how often it occurs is easier to read than the scaled count that the model takes.
+    # For a word, its count is easier to read than the scaled count that the model uses.
     is_text = model.text is not None
     values = [counts[name] for name in names] if is_text else model.fitted.values(said.X, columns)[0]
     features = [
@@ -130,7 +130,7 @@ def _given(
     limits: Limits,
     one: bool = False,
 ) -> Any:
-    """Return what the model takes, of what the body has."""
+    """Return the input of the model from a body."""
     wanted, other = ("text", "row") if one else ("texts", "rows")
     if model.text is None:
         wanted, other = other, wanted
@@ -153,7 +153,7 @@ def _given(
 
 
 def _said(model: ServedModel, raw: Any) -> Predictions:
-    """Return what the model says; what it cannot take is the sender's mistake."""
+    """Return the predictions; refuse input that the model does not accept."""
     try:
         with limited_threads(1):
             return model.said(raw)
@@ -162,12 +162,12 @@ def _said(model: ServedModel, raw: Any) -> Predictions:
 
 
 def novelty_of(model: ServedModel, said: Predictions, wanted: bool = False) -> list[float | None]:
-    """P-values of "belongs to a known class", where the model has them; a refusal if it must and has none."""
+    """Return p-values of belonging to a known class; None, or a refusal if required, without them."""
     if model.classifier._learnt.novelty is None:
         if wanted:
             raise RefusedError(
                 422,
-                f"model {model.name!r} does not know how strange rows of its classes can be: leave out "
+                f"model {model.name!r} has no p-values for unknown rows: leave out "
                 "'unknown', or fit it with calibrated evidence.",
             )
         return [None] * len(said)
@@ -176,7 +176,7 @@ def novelty_of(model: ServedModel, said: Predictions, wanted: bool = False) -> l
 
 
 def _best(said: Predictions, top: int) -> Integers:
-    """Positions of the most probable classes of each row, best first; ties go to the first class."""
+    """Return the positions of the most probable classes of each row; ties go to the first class."""
     return np.argsort(-said.log_probability, axis=1, kind="stable")[:, :top]
 
 
@@ -196,7 +196,7 @@ def _plain(value: float | str) -> float | str | None:
 def _spans(
     model: ServedModel, text: str, terms: list[tuple[str, int, int]], odds: FeatureOdds
 ) -> list[dict[str, Any]]:
-    """Return every term of the document that says something, by its place in units of UTF-16."""
+    """Return every term of the document with evidence, by its position in UTF-16 code units."""
     loud = {
         int(column): each for column, each in zip(odds.columns, odds.odds.tolist(), strict=True) if each != 0
     }
@@ -214,7 +214,7 @@ def _spans(
 
 
 def _utf16(text: str) -> Any:
-    """From places in a text to places in units of UTF-16, in which JavaScript counts."""
+    """Convert positions in a text to UTF-16 code units, in which JavaScript counts."""
     if text.isascii() or max(text) < "\U00010000":
         return int
     wide = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32) >= 0x10000
@@ -223,7 +223,7 @@ def _utf16(text: str) -> Any:
 
 
 def ranking_of(model: ServedModel) -> None:
-    """Rank all features, so that any part of the ranking is at hand; a refusal if that cannot be."""
+    """Rank all features; refuse if the model has no ranking."""
     try:
         with limited_threads(1):
             _ = model.ranking, model.lower_names
@@ -232,7 +232,7 @@ def ranking_of(model: ServedModel) -> None:
 
 
 def ranked(model: ServedModel, search: str, label: str | None, offset: int, limit: int) -> dict[str, Any]:
-    """Return a part of the ranking: features whose name has something in it, that speak for a class most."""
+    """Return a part of the ranking, filtered by name and class."""
     table = model.ranking
     chosen = np.arange(len(table))
     if search:
@@ -307,12 +307,12 @@ def _at_common_points(curves: DensityCurves) -> tuple[list[float], list[list[flo
 
 
 def listed(model: ServedModel, default: bool) -> dict[str, Any]:
-    """Return a model as one of several."""
+    """Return the entry of a model in the list of models."""
     return {"name": model.name, "kind": model.kind, "classes": model.classes, "default": default}
 
 
 def described(model: ServedModel, limits: Limits) -> dict[str, Any]:
-    """Return what a model is."""
+    """Return the description of a model."""
     classifier = model.classifier
     return {
         "name": model.name,

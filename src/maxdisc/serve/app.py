@@ -1,4 +1,4 @@
-"""The HTTP interface: which path answers what."""
+"""The HTTP interface."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def create_app(
     reload_seconds: float = 1.0,
     docs: bool = False,
 ) -> ASGIApp:
-    """Return the service as an ASGI application, for a server of your own.
+    """Return the service as an ASGI application, for any ASGI server.
 
     Parameters
     ----------
@@ -62,9 +62,9 @@ def create_app(
     limits : Limits, optional
         Bounds on requests.
     token : str, optional
-        The token that requests must bear.
+        The token that requests must send.
     reload_seconds : float, default=1.0
-        Seconds between looks for replaced model files; 0 for never.
+        Seconds between checks for replaced model files; 0 for none.
     docs : bool, default=False
         Whether ``/docs`` shows the API in Swagger UI.
 
@@ -120,12 +120,12 @@ def _asked(request: Request, service: Service, name: str | None) -> ServedModel:
 def _add_states(app: FastAPI, service: Service) -> None:
     @app.get("/healthz", tags=["state"], responses=told(StateAnswer))
     async def healthz() -> Response:
-        """Whether the process lives."""
+        """Return whether the process is alive."""
         return answered({"status": "ok"})
 
     @app.get("/readyz", tags=["state"], responses=told(StateAnswer, 503))
     async def readyz() -> Response:
-        """Whether requests are answered; 503 while models are loaded and before the service ends."""
+        """Return whether requests are accepted; 503 while models are loaded and during shutdown."""
         if not service.ready:
             raise busy("the service is ending." if service.closing else "the models are being loaded.")
         return answered({"status": "ready", "models": service.shelf.names})
@@ -134,20 +134,20 @@ def _add_states(app: FastAPI, service: Service) -> None:
         "/metrics", tags=["state"], response_class=Response, responses=told(None, 401, media="text/plain")
     )
     async def metrics() -> Response:
-        """Counts, latencies and input statistics, for Prometheus."""
+        """Return counts, latencies and input statistics, for Prometheus."""
         return Response(service.metrics.text(), media_type=MEDIA_TYPE)
 
 
 def _add_model(app: FastAPI, service: Service) -> None:
     @app.get("/models", tags=["model"], responses=told(AnyAnswer, 401))
     async def models() -> Response:
-        """The models that are served."""
+        """Return the served models."""
         first = service.shelf.names[0]
         return answered({"models": [answers.listed(m, m.name == first) for m in service.shelf.models]})
 
     @app.get("/model", tags=["model"], responses=told(AnyAnswer, 401, 404, 422, 503))
     async def model(request: Request, model: ModelName = None) -> Response:
-        """What a model is: classes, columns, settings, accuracy by number of features."""
+        """Return classes, columns, settings and accuracy by number of features of a model."""
         served = _asked(request, service, model)
         return await service.work.do(lambda: answered(answers.described(served, service.limits)))
 
@@ -160,7 +160,7 @@ def _add_model(app: FastAPI, service: Service) -> None:
         offset: Annotated[int, Query(ge=0, le=2**31)] = 0,
         limit: Annotated[int, Query(ge=1, le=1000)] = 50,
     ) -> Response:
-        """Features, best first."""
+        """Return features, best first."""
         served = _asked(request, service, model)
         # Of very many features it takes seconds, once, which no other request should wait for.
         await service.work.once(served.file["checksum"], lambda: answers.ranking_of(served))
@@ -174,7 +174,7 @@ def _add_model(app: FastAPI, service: Service) -> None:
         feature: Annotated[str, Query(description="The name of a feature.")],
         model: ModelName = None,
     ) -> Response:
-        """The densities of a feature, class by class."""
+        """Return the densities of a feature in each class."""
         served = _asked(request, service, model)
         return await service.work.do(lambda: answered(answers.density(served, feature)))
 
@@ -193,7 +193,7 @@ def _add_predictions(app: FastAPI, service: Service) -> None:
         openapi_extra={"requestBody": schema_of(PredictBody, examples)},
     )
     async def predict(request: Request, model: ModelName = None) -> Response:
-        """Classes of documents or rows, with their probabilities."""
+        """Predict the classes of documents or rows, with probabilities."""
         served = _asked(request, service, model)
         body = await service.bodies.read(request, "application/json")
 
@@ -219,7 +219,7 @@ def _add_predictions(app: FastAPI, service: Service) -> None:
         openapi_extra={"requestBody": schema_of(ExplainBody, more)},
     )
     async def explain(request: Request, model: ModelName = None) -> Response:
-        """Why a document or row is of one class rather than another: log-odds that add up."""
+        """Explain one class of a document or row against another, as a sum of log-odds."""
         served = _asked(request, service, model)
         body = await service.bodies.read(request, "application/json")
         request.scope[FACTS]["rows"] = 1
@@ -237,7 +237,7 @@ def _add_predictions(app: FastAPI, service: Service) -> None:
         openapi_extra={"requestBody": rows},
     )
     async def predict_csv(request: Request, model: ModelName = None) -> Response:
-        """A CSV file with the columns that the model takes; it comes back with what the model says."""
+        """Predict the rows of a CSV file; return it with the predictions."""
         served = _asked(request, service, model)
         body = await service.bodies.read(request, "text/csv")
         content, tally = await service.work.do(predicted_csv, served, body, limits)
@@ -255,7 +255,7 @@ def _add_page(app: FastAPI) -> None:
     async def page() -> Response:
         index = STATIC / "index.html"
         if not await asyncio.to_thread(index.exists):
-            raise RefusedError(404, "this service has no page; /openapi.json tells what it answers.")
+            raise RefusedError(404, "this service has no page; /openapi.json describes its paths.")
         return FileResponse(index)
 
     app.mount("/static", StaticFiles(directory=STATIC, check_dir=False), name="static")
@@ -286,8 +286,8 @@ def _add_refusals(app: FastAPI) -> None:
     async def http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         told = {
-            404: "there is nothing here: /openapi.json tells what there is.",
-            405: f"{request.method[:20]} is not for this path: /openapi.json tells what is.",
+            404: "unknown path: /openapi.json lists the paths.",
+            405: f"{request.method[:20]} is not allowed for this path: /openapi.json lists the methods.",
         }
         return RefusedError(
             error.status_code, told.get(error.status_code, one_line(str(error.detail))), error.headers

@@ -1,4 +1,4 @@
-"""What requests say: the shape of their bodies, and what is wrong with those of another shape."""
+"""Schemas and validation of request bodies."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _SHOWN = 60
 
 
 class _Body(BaseModel):
-    # A misspelt name is a mistake, not something to pass over.
+    # Unknown keys are errors, so that misspelt names are noticed.
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class PredictBody(_Body):
-    """Documents, or rows of a table, to be labelled."""
+    """Documents or rows of a table to classify."""
 
     texts: list[str] | None = Field(None, min_length=1, description="Documents, for a model of text.")
     rows: list[dict[str, Any]] | None = Field(
@@ -33,7 +33,7 @@ class PredictBody(_Body):
 
 
 class ExplainBody(_Body):
-    """One document or row, and the two classes to weigh."""
+    """One document or row, and the two classes to compare."""
 
     text: str | None = Field(None, description="A document, for a model of text.")
     row: dict[str, Any] | None = Field(None, description="A row, from columns to cells.")
@@ -67,7 +67,7 @@ def _require_unique(pairs: list[tuple[str, Any]]) -> None:
 _KEYS = json.JSONDecoder(object_pairs_hook=_require_unique, parse_int=str, parse_float=str)
 
 
-#: The key to use instead, with what belongs to it, where a body has that of one document or of several.
+#: The key to use instead of that for one document or several.
 _INSTEAD = {
     "text": ("texts", 'a list of documents: {"texts": ["..."]}'),
     "row": ("rows", 'a list of rows: {"rows": [{"column": 1.5}]}'),
@@ -91,7 +91,7 @@ def _told(error: Any, shape: type[BaseModel]) -> str:
 
 
 def schema_of(shape: type[BaseModel], examples: list[Any]) -> dict[str, Any]:
-    """Return what OpenAPI says of a body."""
+    """Return the OpenAPI schema of a body."""
     schema = shape.model_json_schema()
     cells = {
         "type": "object",

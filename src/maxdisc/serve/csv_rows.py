@@ -1,4 +1,4 @@
-"""CSV in, CSV out: the columns as they came, and what the model says of each row."""
+"""Predictions for CSV files: the same columns, plus predictions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from maxdisc.serve.metrics import Tally
 from maxdisc.serve.refusals import RefusedError
 from maxdisc.serve.served_model import ServedModel
 
-#: So many columns that the model does not take are carried along; each costs kilobytes, however empty.
+#: Limit on columns that the model does not use; each takes kilobytes, even if empty.
 MORE_COLUMNS = 1000
 PREDICTED = ("label", "probability", "runner_up", "runner_up_probability")
 
@@ -97,21 +97,21 @@ def _require_columns(model: ServedModel, names: list[str]) -> None:
 
 
 def _once(names: list[str]) -> list[str]:
-    """Names that are told apart; of equal ones the first keeps its own."""
+    """Return unique names; the first of equal names is unchanged."""
     taken: set[str] = set()
     reached: dict[str, int] = {}
     return [_free(name, taken, reached) for name in names]
 
 
 def _beside(names: list[str], added: list[str]) -> list[str]:
-    """Names of given columns that are not those of what is added."""
+    """Return names of the input columns that differ from those of added columns."""
     taken = set(added) | {name for name in names if name not in added}
     reached: dict[str, int] = {}
     return [_free(f"given_{name}", taken, reached) if name in added else name for name in names]
 
 
 def _free(name: str, taken: set[str], reached: dict[str, int]) -> str:
-    """Return a name that is not taken, by the next number."""
+    """Return an unused name, by adding a number."""
     free, k = name, reached.get(name, 2)
     while free in taken:
         free, k = f"{name}_{k}", k + 1

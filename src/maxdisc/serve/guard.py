@@ -1,4 +1,4 @@
-"""What stands before every request: the token, headers of the answer, a line in the log, a count."""
+"""Middleware for every request: token, response headers, log and metrics."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _HEADERS = [
     (b"referrer-policy", b"no-referrer"),
 ]
 _STATES = ("/healthz", "/readyz")
-#: Pages: they need no token, and browsers may keep them.
+#: Paths of pages, which need no token and may be cached.
 _PAGES = ("/", "/docs")
 _OPEN = (*_PAGES, *_STATES)
 _SHOWN = 80
-#: Where a request keeps what its line in the log says beside the rest.
+#: Key in the state of a request for additional fields of its log line.
 FACTS = "maxdisc"
 #: In the state of a request: says whether the answer is the last one of its connection, ...
 LAST = "maxdisc.last"
@@ -98,12 +98,12 @@ class Guard:
         given = b"".join(value for name, value in scope["headers"] if name == b"authorization")
         kind, _, token = given.partition(b" ")
         wanted = (self._service.token or "").encode()
-        # In constant time, so that nobody can guess it letter by letter.
+        # In constant time, to prevent timing attacks.
         return hmac.compare_digest(token.strip(), wanted) and kind.lower() == b"bearer"
 
     @staticmethod
     def _fresh(scope: Scope) -> list[tuple[bytes, bytes]]:
-        # The page's files may be kept, if asked for again; answers may not.
+        # Files of the page may be cached with revalidation; answers may not.
         still = scope["path"] in _PAGES or scope["path"].startswith("/static/")
         return [(b"cache-control", b"no-cache" if still else b"no-store")]
 
@@ -130,7 +130,7 @@ class Guard:
 
 
 def route_of(scope: Scope) -> str:
-    """Return the path of a route that there is; whatever else is asked for is one."""
+    """Return the path of a known route; all others share one name."""
     route = scope.get("route")
     path = getattr(route, "path", None)
     if isinstance(path, str):

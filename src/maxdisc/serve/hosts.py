@@ -1,7 +1,7 @@
-"""Who a request says it is for.
+"""Validation of the Host header.
 
-A page of another site can have its own name lead to this machine, and then reads what a service answers that
-listens here alone. Its requests still carry that name.
+By DNS rebinding, a page of another site can make its own name resolve to this machine, and then read what a
+service on the loopback answers. Its requests still carry that name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows of JSON as a model takes them: numbers, categories and truth values by the model's own columns."""
+"""Conversion of JSON rows to the input of a model, by the types of its columns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Columns:
 
     def __init__(self, taker: ModelInput) -> None:
         self.names = taker.features
-        # Rows without names of columns are sparse: what is not there is zero.
+        # Rows without column names are sparse: absent cells are zero.
         self.sparse = not self.names
         self._told_apart = taker.fitted.schema is not None
         known = self.names or [str(name) for name in taker.fitted.names]
@@ -36,7 +36,7 @@ class Columns:
         ]
 
     def taken(self, rows: list[dict[str, Any]]) -> Any:
-        """Return rows as the model takes them; a refusal names the row and the column."""
+        """Return rows as input of the model; a refusal names the row and the column."""
         rows = self._with_dates(rows)
         for row, cells in enumerate(rows):
             if not cells.keys() <= self.place.keys():
@@ -46,7 +46,7 @@ class Columns:
         return self._objects(rows) if self._told_apart else self._matrix(rows)
 
     def _with_dates(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return rows in which dates, which come as text, are the features that are made from them."""
+        """Return rows with dates, given as text, replaced by their features."""
         for column in {reading.columns[0] for reading in self._dates.values()} - self.place.keys():
             for row, cells in enumerate(rows):
                 if not isinstance(cells.get(column), str | None):
@@ -68,7 +68,7 @@ class Columns:
         unknown = [name for name in cells if name not in self.place]
         shown = ", ".join(repr(name[:_SHOWN]) for name in unknown[:_LISTED])
         more = f" and {len(unknown) - _LISTED} more" if len(unknown) > _LISTED else ""
-        # To look for a similar name among very many takes long.
+        # Searching for a similar name among very many takes long.
         near = nearest(unknown[0][:_SHOWN], self._known[:2000])
         raise RefusedError(422, f"row {row}: the model knows no column {shown}{more}{near}")
 
@@ -83,7 +83,7 @@ class Columns:
         )
 
     def _objects(self, rows: list[dict[str, Any]]) -> Any:
-        """Columns that have no names, but are told apart."""
+        """Return placeholder objects for columns without names."""
         out = np.full((len(rows), len(self._known)), None, dtype=object)
         for row, cells in enumerate(rows):
             for name, value in cells.items():

@@ -1,4 +1,4 @@
-"""How much a service takes at once, and how long it waits."""
+"""Limits of the service."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Limits:
-    """What bounds a request.
+    """Limits on requests and connections.
 
     Parameters
     ----------
     bytes : int
-        Of a body.
+        Maximum size of a body.
     batch : int
-        Rows or documents in one request.
+        Maximum number of rows or documents in one request.
     seconds : float
-        For a head to arrive, then for a body, and then for the answer.
+        Maximum time to receive a head, to receive a body, and to answer.
     queue : int
-        Requests that wait or are worked on; beyond them the service says that it is busy.
+        Maximum number of requests that are waiting or processed; more are refused as busy.
     workers : int
-        Requests that are worked on side by side.
+        Number of requests processed in parallel.
     connections : int
-        Open at once.
+        Maximum number of open connections.
     idle : float
         Seconds that a connection stays open without a request.
 

@@ -1,4 +1,4 @@
-"""What a service says while it runs: one JSON object on a line, never what is in a document."""
+"""Logs of the service: one JSON object per line, without document contents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Log:
         """Write one line."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         line = json.dumps({"time": now, "event": event, **facts}, default=str)
-        # Nobody may be listening any more; that is no reason to stop.
+        # The reader of the log may be gone; that must not stop the service.
         with contextlib.suppress(OSError, ValueError):
             print(line, file=self.stream or sys.stderr, flush=True)
 
@@ -31,7 +31,7 @@ class Log:
             self.say("request", **facts)
 
     def defect(self, error: BaseException, **facts: Any) -> None:
-        """Say where in this program something failed that should not; not with what, it may be a document."""
+        """Log the location of a bug, without values, which may be documents."""
         frames = traceback.extract_tb(error.__traceback__)[-6:]
         where = [f"{frame.filename.rpartition('/')[2]}:{frame.lineno} {frame.name}" for frame in frames]
         self.say("defect", error=type(error).__name__, where=where, **facts)
@@ -46,7 +46,7 @@ class ServerMessages(logging.Handler):
         self.log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one line; an exception without what it says."""
+        """Write one line; for exceptions, without their message."""
         if record.exc_info and record.exc_info[1] is not None:
             self.log.defect(record.exc_info[1])
         else:
@@ -55,7 +55,7 @@ class ServerMessages(logging.Handler):
             )
 
     def listen(self) -> None:
-        """Take over what the server's own loggers say."""
+        """Handle the messages of the server's loggers."""
         for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi"):
             logger = logging.getLogger(name)
             logger.handlers, logger.propagate = [], False

@@ -1,4 +1,4 @@
-"""Counts and times of a service, for Prometheus."""
+"""Prometheus metrics of the service."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from maxdisc.serve.served_model import ServedModel
 
 MEDIA_TYPE = CONTENT_TYPE_LATEST
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-#: Each counter: what it counts, and its labels.
+#: Description and labels of each counter.
 COUNTERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "maxdisc_requests_total": ("Requests, by path and status.", ("path", "status")),
     "maxdisc_rows_total": ("Rows and documents predicted.", ("model",)),
@@ -47,7 +47,7 @@ class Tally:
     missing_cells: int = 0
 
     def add(self, model: ServedModel, raw: Any, labels: list[str], unknown_rows: int = 0) -> None:
-        """Count predicted rows as the model takes them: documents, a table, or sparse rows."""
+        """Count predicted rows: documents, a table, or sparse rows."""
         self.rows += len(labels)
         self.unknown_rows += unknown_rows
         self.labels.update(labels)
@@ -90,7 +90,7 @@ class Metrics:
         (counter.labels(**_encodable(labels)) if labels else counter).inc(amount)
 
     def add_predictions(self, model: str, tally: Tally) -> None:
-        """Count what was predicted, and what the input was like."""
+        """Count predictions and input statistics."""
         self.add("maxdisc_rows_total", tally.rows, model=model)
         self.add("maxdisc_unknown_rows_total", tally.unknown_rows, model=model)
         for label, rows in tally.labels.items():

@@ -14,7 +14,7 @@ from maxdisc.serve.metrics import Metrics
 from maxdisc.serve.refusals import RefusedError, busy
 from maxdisc.serve.served_model import ServedModel
 
-#: What tells one content of a file from another: inode, size and time.
+#: Identity of a file's content: inode, size and time.
 Mark = tuple[int, int, int]
 
 
@@ -51,7 +51,7 @@ class Shelf:
         return [place.model for place in self._places.values() if place.model is not None]
 
     def model(self, name: str | None) -> ServedModel:
-        """Return the model of a name; whoever has it keeps it, whatever becomes of its file."""
+        """Return the model of a name; it stays valid if its file changes."""
         place = self._places.get(self.names[0] if name is None else name)
         if place is None:
             asked = str(name)[:60]
@@ -84,13 +84,13 @@ class Shelf:
         return out
 
     def reload(self, name: str) -> ServedModel | None:
-        """Load a changed file beside the old model; None, and a line in the log, if it is no good."""
+        """Load a changed file while the old model is in use; log and return None if it is invalid."""
         place = self._places[name]
         mark = _mark(place.path)
         place.mark = mark
         try:
             return ServedModel.read(name, place.path)
-        except Exception as error:  # whatever it is, the old model goes on, and so do later reloads
+        except Exception as error:  # for any error the old model stays, and later reloads are tried
             self._log.say("reload failed", model=name, error=str(error), serving=self._still(place))
             return None
 

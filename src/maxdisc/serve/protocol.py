@@ -63,13 +63,13 @@ class PatientProtocol(H11Protocol):
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing is waited for any more."""
+        """Stop waiting for the client."""
         super().connection_lost(exc)
         _cancel(self._deadline)
         _cancel(self._stuck)
 
     def data_received(self, data: bytes) -> None:
-        """Go on with a request."""
+        """Continue with a request."""
         # What comes after the last request of a connection is no request.
         if self.transport.is_closing() or self.conn.their_state is h11.MUST_CLOSE:
             return
@@ -107,24 +107,24 @@ class PatientProtocol(H11Protocol):
         self._look()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002  # uvicorn says the same of all
-        """Say what is wrong with a request that is no HTTP."""
+        """Refuse an invalid HTTP request."""
         self._give_up("malformed", *reason(sys.exc_info()[1]))
 
     def pause_writing(self) -> None:
-        """Nobody takes the answer: not for ever."""
+        """Start waiting for the client to read the answer."""
         super().pause_writing()
         self._since = self.loop.time()
         _cancel(self._stuck)
         self._stuck = self.loop.call_later(self.limits.seconds, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """The answer is taken."""
+        """Stop waiting: the answer was read."""
         super().resume_writing()
         self._since = self.loop.time()
         _cancel(self._stuck)
 
     def _is_last(self) -> bool:
-        """Return whether an answer ends its connection: places run short, and nothing more was asked."""
+        """Return whether an answer ends its connection: the limit is near, and no request is pending."""
         return len(self.connections) > _CROWDED * self.limits.connections and not self.conn.trailing_data[0]
 
     @property
@@ -141,10 +141,10 @@ class PatientProtocol(H11Protocol):
         return _Waits.BODY if self.cycle.more_body and not self.flow.read_paused else None
 
     def _make_room(self) -> None:
-        """Close a connection whose client keeps the service waiting: an idle one if there is one.
+        """Close a connection that waits for its client, an idle one if possible.
 
-        Where all idle ones are fresh, and fewer than those that have begun something, one of the latter is
-        closed: else they could take all places, and leave none long enough for a request to come.
+        If all idle ones are recent, and fewer than those in the middle of a request or an answer, one of the
+        latter is closed, because they could otherwise take all connections.
         """
         idle: list[PatientProtocol] = []
         begun: list[PatientProtocol] = []
@@ -172,7 +172,7 @@ class PatientProtocol(H11Protocol):
             self.transport.close()
 
     def _look(self) -> None:
-        """Bodies have their own time; here it is heads, and bodies that nobody wants any more."""
+        """Check the time of heads and of bodies that are no longer needed; others have their own limit."""
         if self._answering or (self.timeout_keep_alive_task is not None and not self.conn.trailing_data[0]):
             _cancel(self._deadline)
             self._deadline = None
@@ -192,7 +192,7 @@ class PatientProtocol(H11Protocol):
             self.transport.close()
 
     def _give_up(self, why: str, status: int, told: str) -> None:
-        """Say why, if nothing of an answer was sent yet, and close."""
+        """Send the reason, if no part of an answer was sent yet, and close."""
         if self.transport.is_closing():
             return
         self._count(why)
@@ -204,7 +204,7 @@ class PatientProtocol(H11Protocol):
                 f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}".encode()
             )
         if self._answering:
-            # Whoever is about to answer has nobody to answer any more.
+            # An answer in progress has no client any more.
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         self.connections.discard(self)

@@ -1,4 +1,4 @@
-"""Bodies of requests: of the right type, not too large, and not too slow."""
+"""Reading of request bodies, with limits on type, size and time."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from starlette.types import Scope
 from maxdisc.serve.limits import Limits
 from maxdisc.serve.refusals import RefusedError, busy
 
-# So much of a body that is too large is still taken, so that whoever sends it can hear why it is refused.
+# This much of a body that is too large is still read, so that the client receives the reason.
 _DRAINED = 4
-#: All bodies that are there at once have room for so many of the largest.
+#: Limit on the bytes of all bodies together, in units of the largest body.
 BODIES = 16
 # Where a request keeps how many bytes it holds.
 _HELD = "maxdisc.held"
@@ -32,7 +32,7 @@ class Bodies:
         return await _read(request, self._limits, wanted, self._hold)
 
     def give_back(self, scope: Scope) -> None:
-        """This request is answered."""
+        """Release the bytes of an answered request."""
         self.held -= scope.pop(_HELD, 0)
 
     def _hold(self, scope: Scope, n_bytes: int) -> None:

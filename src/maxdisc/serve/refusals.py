@@ -1,4 +1,4 @@
-"""How a request is refused: a status, and one line that says what is wrong and what to do."""
+"""Refusals of requests: a status and one line that says what is wrong and what to do."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class RefusedError(Exception):
         self.status, self.told, self.headers = status, told, dict(headers or {})
 
     def answer(self) -> Response:
-        """Return the refusal as it is sent."""
+        """Return the refusal as a response."""
         return answered({"error": one_line(self.told)}, self.status, self.headers)
 
 
 def busy(told: str, seconds: float = 1.0) -> RefusedError:
-    """Not now: whoever asked may ask again."""
+    """Return the refusal of a busy service, with Retry-After."""
     return RefusedError(503, told, {"Retry-After": str(max(1, math.ceil(seconds)))})
 
 

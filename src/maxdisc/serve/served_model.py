@@ -1,4 +1,4 @@
-"""A model that is served: in memory of its own, with all that requests ask for at hand."""
+"""Served models: in their own memory, with cached facts for requests."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ServedModel(ModelInput):
 
     @classmethod
     def read(cls, name: str, path: Path) -> ServedModel:
-        """Load a model file, all of it, so that whatever becomes of the file changes nothing.
+        """Load a complete model file into memory, so that changes to the file have no effect.
 
         Raise ``ValueError`` with one line if the file holds no model that can be served.
         """
@@ -61,7 +61,7 @@ class ServedModel(ModelInput):
         return cls(taker.estimator, taker.fitted, taker.text, about, name, file).warmed()
 
     def warmed(self) -> ServedModel:
-        """Do once what the first request would have to wait for; an empty row may be none that it takes."""
+        """Warm up the model, so that the first request does not wait; an empty row may be invalid."""
         with contextlib.suppress(ValueError):
             self._warm_up()
         return self
@@ -78,7 +78,7 @@ class ServedModel(ModelInput):
 
     @property
     def kind(self) -> str:
-        """What it takes: text, rows of a table, or vectors without names of columns."""
+        """The kind of input: text, rows of a table, or vectors without column names."""
         return "text" if self.text is not None else "table" if self.features else "vectors"
 
     @cached_property

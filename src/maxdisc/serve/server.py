@@ -1,4 +1,4 @@
-"""The server: listens, and ends when it is told to."""
+"""The server: listening and graceful shutdown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from maxdisc.serve.protocol import SPARE_PLACES, PatientProtocol
 from maxdisc.serve.service import Service
 
 _SWITCH_SECONDS = 0.001
-# That are open beside connections: models, the log, the event loop, libraries.
+# Open files besides connections: models, the log, the event loop, libraries.
 _OTHER_FILES = 64
 
 
@@ -87,14 +87,14 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 class _Server(uvicorn.Server):
-    """First it is no longer ready, then it no longer listens, then it ends."""
+    """Server that shuts down in steps: not ready, not listening, stopped."""
 
     def __init__(self, config: uvicorn.Config, service: Service, drain_seconds: float) -> None:
         super().__init__(config)
         self._service, self._drain_seconds = service, drain_seconds
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002  # uvicorn gives it
-        """Begin to end; whoever says so twice does not want to wait."""
+        """Begin the shutdown; a second signal skips the waiting."""
         if self._service.closing:
             self.force_exit = self.should_exit and sig == signal.SIGINT
             self.should_exit = True
@@ -109,5 +109,5 @@ class _Server(uvicorn.Server):
             loop.call_later(self._drain_seconds if self._service.shelf.loaded else 0, self.end)
 
     def end(self) -> None:
-        """Stop listening, finish what is being answered, and end."""
+        """Stop listening, finish requests in progress, and stop."""
         self.should_exit = True

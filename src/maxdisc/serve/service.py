@@ -1,4 +1,4 @@
-"""A service as a whole: its models, limits and counts, and whether it is ready."""
+"""State of a service: models, limits, metrics and readiness."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HTTP/1.1 read strictly: a request that two readers could take for different ones is refused."""
+"""Strict parsing of HTTP/1.1: requests that two parsers could read differently are refused."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import h11
 
-#: A head has at most so many bytes and headers.
+#: Limits on the bytes and headers of a head.
 MOST_HEAD_BYTES = 2**14
 MOST_HEADERS = 100
 # A line that ends without CR, or goes on in the next. h11 refuses a CR alone and NUL.
@@ -18,7 +18,7 @@ _QUOTED = re.compile(r": (?:bytearray\()?b['\"].*", re.DOTALL)
 
 
 class StrictConnection(h11.Connection):
-    """Server side of a connection that takes no ambiguous request."""
+    """Server side of a connection that refuses ambiguous requests."""
 
     def __init__(self) -> None:
         super().__init__(h11.SERVER, MOST_HEAD_BYTES)

@@ -1,4 +1,4 @@
-"""Where answers are computed: a few threads, a queue that ends, and a time after which nobody waits."""
+"""Threads that compute answers, with a bounded queue and time."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ class Workshop:
 
     @property
     def busy(self) -> bool:
-        """Whether threads still work, be it for nobody: they cannot be stopped."""
+        """Whether threads are still working; abandoned work cannot be stopped."""
         return self._pending > 0 or any(not job.done() for job in self._jobs.values())
 
     def forget(self, key: Any) -> None:
-        """Nobody will ask for this job again."""
+        """Forget the result of a job."""
         self._jobs.pop(key, None)
 
     def _settled(self, loop: asyncio.AbstractEventLoop, done: Future[Any]) -> None:
@@ -72,6 +72,6 @@ class Workshop:
             loop.call_soon_threadsafe(settle)
 
     def close(self) -> None:
-        """Take no more; what waits is dropped."""
+        """Take no more work and drop what is waiting."""
         for pool in (self._pool, self._aside):
             pool.shutdown(wait=False, cancel_futures=True)

@@ -1,7 +1,7 @@
-"""What sets each class apart from all the others together: how far, in which direction, and by luck or not.
+"""Marker features: divergence, direction and p-value of each class against all others together.
 
-From one pass over rows: sums, sums of squares and numbers of cells that are not zero, per class and feature.
-They add, so rows may come in chunks. All families that are named here follow from them.
+They are computed in one pass over rows from sums, sums of squares and numbers of non-zero cells, per class
+and feature. These add, so rows may come in batches. They determine the moments of all families named here.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Markers:
 
     @cached_property
     def q(self) -> Floats:
-        """Shares of false discoveries, class by class, shape (C, D)."""
+        """False discovery rates, class by class, shape (C, D)."""
         return np.stack([q_values(p) for p in self.p])
 
     @cached_property
@@ -117,7 +117,7 @@ class Markers:
         return ratio(present, cells), ratio(present.sum(axis=0) - present, others)
 
     def order(self, label: int) -> npt.NDArray[np.intp]:
-        """Features of a class: those it has more of first, the most telling before others; shape (D,)."""
+        """Return the features of a class, those it has more of first, in order of score; shape (D,)."""
         return np.argsort(-self.scores[label], kind="stable")
 
 
@@ -174,7 +174,7 @@ def _squares(powers: ClassMoments, rest: ClassMoments) -> tuple[Floats, Floats, 
 
 
 def _p_values(sums: ClassSums, rest: ClassMoments) -> Floats:
-    """By the means alone: counts and amounts as labels dealt at random share them out, other numbers by F."""
+    """Return p-values of means: by permuted labels for counts and amounts, by F tests for other numbers."""
     test: Callable[[ClassSums, ClassMoments], Floats] = _dealt if sums.least >= 0 else _by_squares
     return test(sums, rest)
 

@@ -1,10 +1,10 @@
-"""How features score when classes do not differ: p-values from moments alone, however small they are.
+"""P-values from moments, exact for Gaussian and exponential features.
 
 Gaussian and exponential features: the likelihood ratio of one density for all classes is, by its shape, a
 product of powers of shares that have a Dirichlet distribution, whatever the mean and the scale. Its moment
 generating function is a few gamma functions, and the upper tail one integral, which is exact for any numbers
-of rows. Counts, for which no such thing holds as they are seldom Poisson: the share that a class has of a
-feature's total, with its variance if labels were dealt at random.
+of rows. Counts, which are seldom Poisson: the share of a class in a feature's total, with its variance under
+permuted labels.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NODES = 64
 SLOPE = 0.7
 # The integrand is followed until it has fallen by e to this power.
 FALL = 40.0
-# From so many features with the same numbers of rows on, tails are interpolated, between so many values.
+# From this many features with the same numbers of rows on, tails are interpolated between this many values.
 ENOUGH_FOR_TABLE, TABLE = 1000, 500
 # With more rows than this the ratio is chi-square, to 1e-4 down to a p-value of 1e-60.
 MANY_ROWS = 1e6
@@ -76,7 +76,7 @@ def _means(within: Floats, center: Floats, cells: Floats, n: Floats) -> Floats:
     total = np.maximum(between + within.sum(axis=0), LEAST)
     a, b = np.maximum(seen - 1, 0.5) / 2, (n.sum(axis=0) - seen) / 2
     p = betaincc(a, np.maximum(b, 0.5), np.clip(between / total, 0.0, 1.0))
-    # However clear it looks, there are only so many ways to deal the labels.
+    # The number of permutations of the labels bounds the p-value.
     ways = gammaln(n.sum(axis=0) + 1) - gammaln(n + 1).sum(axis=0)
     return np.where((seen < 2) | (b <= 0), 1.0, np.maximum(p, np.exp(-ways)))
 
@@ -170,8 +170,8 @@ def _counts(moments: ClassMoments) -> Floats:
     Dealt so, the share of a class has a mean and a variance that follow from the sum and the sum of squares
     of the feature alone. Two distributions have both: that of lumps as large as variance / mean, each in a
     class at random (binomial: exact for Poisson counts), and that of nothing but small parts (beta: exact for
-    exponential amounts). The share of cells that are not zero tells how large lumps are, and so which of the
-    two it is nearer to. Where all cells that are not zero are equal, it is hypergeometric.
+    exponential amounts). The share of non-zero cells determines the size of lumps, and so which of the two is
+    nearer. Where all cells that are not zero are equal, it is hypergeometric.
     """
     if moments.squared is None or moments.nonzero is None:
         return np.full(moments.n_features, np.nan)
@@ -204,9 +204,9 @@ def lump_p_values(sums: Floats, n: Floats, squared: Floats, nonzero: Floats, exa
     share, some, rows_there = (np.take_along_axis(a, at, axis=0)[0] for a in (share, sums, n))
     rest = np.maximum(total - some, 0.0)
     safe = np.where(varies & known, total, 1.0)
-    with np.errstate(over="ignore"):  # lumps beyond all numbers tell nothing, whatever they are
+    with np.errstate(over="ignore"):  # overflowing lumps carry no information
         lump = np.where(varies & known, variance * rows / safe, 1.0)
-    # As many lumps to a row as would leave so many cells empty.
+    # The number of lumps per row that leaves this many cells empty.
     per_row = -np.log1p(-nonzero / (rows + 0.5))
     unit = np.minimum(lump, safe / np.maximum(rows * per_row, 1e-9))
     above = _larger_share(some, rest, share, lump, unit)
@@ -218,7 +218,7 @@ def lump_p_values(sums: Floats, n: Floats, squared: Floats, nonzero: Floats, exa
         above[equal], below[equal] = law.sf(found - 1), law.cdf(found)
     n_classes = (n > 0).sum(axis=0)
     p = 2 * np.minimum(above, below)
-    # However clear it looks, there are only so many ways to choose the rows of the class.
+    # The number of choices of the rows of the class bounds the p-value.
     ways = gammaln(rows + 1) - gammaln(rows_there + 1) - gammaln(rows - rows_there + 1)
     p = np.maximum(p, np.exp(-ways)) * np.where(n_classes > 2, n_classes, 1)
     p = np.where(known, np.clip(p, LEAST, 1.0), np.nan)
@@ -226,7 +226,7 @@ def lump_p_values(sums: Floats, n: Floats, squared: Floats, nonzero: Floats, exa
 
 
 def _larger_share(part: Floats, rest: Floats, chance: Floats, lump: Floats, unit: Floats) -> Floats:
-    """Return the probability that a class is dealt such a part of a total, or more; see :func:`_counts`."""
+    """Return the probability that a class gets at least this part of a total; see :func:`_counts`."""
     total = np.where(part + rest > 0, part + rest, 1.0)
     binomial = betainc(np.maximum(part / lump, LEAST), rest / lump + 1, chance)
     # As many small parts as leave the share with its variance.
@@ -252,7 +252,7 @@ def _rows(moments: ClassMoments) -> Floats:
     return np.asarray(cells * effective_share(moments))
 
 
-#: Families whose moments tell.
+#: Families with p-values from moments.
 NULLS: dict[type, Callable[[ClassMoments], Floats]] = {
     Gaussian: _gaussian,
     Exponential: _exponential,

@@ -1,4 +1,4 @@
-"""P-values from rows, by dealing their labels out anew: whatever the distribution of a feature."""
+"""P-values by permutation of the labels of rows, for any distribution."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from maxdisc.families import Family
 from maxdisc.moments.class_moments import ratio
 from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, blocks, is_sparse
 
-# Labels are dealt out so often at least and at most, and in between often enough for so many numbers ...
+# Minimum and maximum number of permutations; between them, enough for this many statistics ...
 FEWEST, MOST, ENOUGH = 200, 2000, 2_000_000
 # ... as tails are shared by all features. A feature's own count will do if it is at least this.
 OWN_COUNT = 10
 # Standardised statistics are counted in bins of this width, from the lowest to the highest.
 BIN, LOWEST, HIGHEST = 1e-3, -20.0, 80.0
-# A direction in which statistics vary less than this, of their correlations, is none.
+# Directions in which statistics vary less than this, relative to their correlations, are dropped.
 SAME = 1e-9
 
 
@@ -83,7 +83,7 @@ def _standardised(values: Floats, freedom: int) -> Floats:
 def _distances(
     family: Family, values: Matrix, deals: Integers, n_classes: int, weights: Floats
 ) -> tuple[Floats, Booleans]:
-    """For every deal and feature, how far apart classes are, shape (R, D), and which features vary at all."""
+    """Return distances of classes by permutation and feature, shape (R, D), and which features vary."""
     planes, observed = _planes(family, values)
     n = (weights @ observed) if observed is not None else np.full(values.shape[1], weights.sum())
     mean = np.stack([ratio(weights @ plane, n) for plane in planes])
@@ -145,7 +145,7 @@ def _whitening(covariance: Floats, second: Floats) -> tuple[Floats, Booleans]:
 def _in_batches(
     deals: Integers, n_classes: int, weights: Floats, width: int
 ) -> Iterator[tuple[slice, Matrix]]:
-    """Ranges of deals, and the weight of every row in every class of each: sparse (n C, N)."""
+    """Yield ranges of permutations, with the weight of every row in every class of each: sparse (n C, N)."""
     n_rows = deals.shape[1]
     for some in blocks(len(deals), n_classes * width):
         groups = deals[some] + n_classes * np.arange(some.stop - some.start)[:, None]

@@ -1,4 +1,4 @@
-"""How far a ranking can be trusted: what scores are worth by luck alone, p-values and false discoveries."""
+"""Reliability of a ranking: corrections for chance, p-values and false discovery rates."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def class_columns(
         planes, left = np.full(shape, np.nan), np.ones(moments.n_features, dtype=np.bool_)
         planes[0] = 0.0
         for block, part in zip(family.blocks, moments.parts, strict=True):
-            # What tells whether a column is missing comes after what is in it.
+            # Missing indicators come after the values of a column.
             own = np.flatnonzero(left[block.columns])
             if not block.has_levels:
                 planes[:, :, block.columns[own]] = _class_planes(block.family, part.select(own))

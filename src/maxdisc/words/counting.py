@@ -1,4 +1,4 @@
-"""From documents to counts of words: the same counts by two ways, one for little text and one for much."""
+"""Counting of words, in Python for small texts and compiled for large ones."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from maxdisc.numerics.matrices import Booleans, Integers, Matrix
 from maxdisc.numerics.switches import batch_size, is_compiled
 from maxdisc.numerics.threads import in_threads, n_threads
 
-#: So many characters are counted at a time.
+#: Number of characters in a batch.
 BATCH = 2**20
 #: Fewer characters than this are counted in Python, ...
 MANY_CHARACTERS = 2**20
 #: ... and fewer counts than this are put in order by scipy.
 MANY_COUNTS = 2**20
 
-# The patterns that mean "so many word characters in a row, at least"; any other is left to ``re``.
+# Patterns for runs of at least a number of word characters; others are left to ``re``.
 _RUNS = {
     pattern: length
     for length, spellings in (
@@ -154,11 +154,11 @@ class Terms(Protocol):
 
     @property
     def n_documents(self) -> Integers:
-        """In how many documents each term occurs."""
+        """The number of documents with each term."""
 
     @property
     def n_times(self) -> Integers:
-        """How often each term occurs."""
+        """The number of occurrences of each term."""
 
     def strings(self, numbers: Integers | None = None) -> list[str]:
         """Return the terms with these numbers; all, if none are given."""
@@ -168,7 +168,7 @@ class Terms(Protocol):
 
 
 class PythonTerms:
-    """The terms of little text, or by any rule: a dictionary."""
+    """Terms in a dictionary, for small texts or any rule."""
 
     def __init__(self, rule: WordRule) -> None:
         self._rule = rule
@@ -207,7 +207,7 @@ class PythonTerms:
 
 
 class CompiledTerms:
-    """The terms of much text, by a rule of runs: the arrays of :mod:`maxdisc.words.compiled_words`."""
+    """Terms in compiled arrays, for large texts: the arrays of :mod:`maxdisc.words.compiled_words`."""
 
     def __init__(self, rule: WordRule) -> None:
         if rule.shortest is None:
@@ -271,7 +271,7 @@ class CompiledTerms:
         return Counts(indptr, indices[:filled].copy(), counts[:filled].copy())
 
     def _make_room(self, length: int, high: int) -> None:
-        """For the terms of a document of so many bytes, and twice as many terms as there are now."""
+        """Make room for the terms of a document of this size, and for twice the current number of terms."""
         terms = 2 * self._n + ((length + 1) // 2 + 1) * high + 1
         self._hashes = _grown(self._hashes, terms)
         self._ends = _grown(self._ends, terms + 1)
@@ -285,7 +285,7 @@ class CompiledTerms:
             refill(self._slots, self._hashes, self._n)
 
     def _take(self, terms: Sequence[bytes]) -> None:
-        """Add terms that have not been met yet, given as bytes."""
+        """Add new terms, given as bytes."""
         from maxdisc.words.compiled_words import add_terms
 
         ends = np.r_[0, np.cumsum([len(term) for term in terms], dtype=np.int64)]

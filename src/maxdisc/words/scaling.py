@@ -1,4 +1,4 @@
-"""Counts, scaled so that long rows are not louder than short ones."""
+"""Scaling of counts to remove the effect of row length."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCALES = ("length", "log", "frequency", None)
 
 
 def scaled_counts(X: Matrix, scale: str, mean_length: float) -> Matrix:
-    """Counts of shape (N, D), in CSR format and of floats, scaled; those of ``"length"`` where they are."""
+    """Scale counts of shape (N, D), CSR and float; ``"length"`` scales in place."""
     if scale == "log":
         X = with_data(X, np.log1p(X.data))
         length = np.sqrt(row_totals(X, X.data**2))
@@ -31,7 +31,7 @@ def scaled_counts(X: Matrix, scale: str, mean_length: float) -> Matrix:
 
 
 class CountScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Scale the rows of a table of counts, as :class:`maxdisc.TermFrequencyVectorizer` scales documents.
+    """Transformer that scales counts like :class:`maxdisc.TermFrequencyVectorizer`.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class CountScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (N, D)
-            Counts, none negative.
+            Non-negative counts.
         y : ignored
             For scikit-learn's pipelines.
         sample_weight : array-like of shape (N,), optional
@@ -100,7 +100,7 @@ class CountScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (N, D)
-            Counts, none negative.
+            Non-negative counts.
 
         Returns
         -------

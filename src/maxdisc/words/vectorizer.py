@@ -1,4 +1,4 @@
-"""From documents to a sparse matrix of term counts, scaled so that long documents are not louder."""
+"""Vectorizer of documents: scaled term counts."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from maxdisc.words.vocabulary import TermTotals
 
 
 class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
-    r"""Count the words of documents, and scale the counts.
+    r"""Vectorizer that counts the words of documents and scales the counts.
 
-    Vocabulary and counts are those of scikit-learn's ``CountVectorizer``. Much text is read by compiled code,
-    in as many threads as there are cores, and in batches: :meth:`fit` takes a stream of any length.
+    Vocabulary and counts are those of scikit-learn's ``CountVectorizer``. Large texts are counted by compiled
+    code, in batches, on all cores; :meth:`fit` takes a stream of any length.
 
     Parameters
     ----------
@@ -35,32 +35,32 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
         Regular expression of a word, with at most one group. Patterns such as the default, which take any
         unbroken run of letters, digits and underscores, are compiled; others go through :mod:`re`.
     lowercase : bool, default=True
-        Whether upper and lower case are the same.
+        Whether to convert text to lower case.
     stop_words : "english", iterable of str, or None, default=None
-        Words to pass over.
+        Words to ignore.
     min_count : int, default=1
-        Keep terms that occur at least so often in all documents together.
+        Minimum number of occurrences of a term in all documents.
     min_df, max_df : int or float, default=1 and 1.0
-        Smallest and largest number of documents a kept term occurs in; a float is a share of them.
+        Minimum and maximum number of documents with the term; a float is a share.
     max_features : int or None, default=None
-        Keep only the most frequent terms; of equally frequent ones those first in the alphabet.
+        Maximum number of terms, by frequency; ties go to the first in alphabetical order.
     ngram_range : tuple of int, default=(1, 1)
-        The fewest and the most words in a row that are taken as one term.
+        Minimum and maximum number of words of a term.
     scale : {"log", "length", "frequency", None}, default="log"
         ``"length"``: counts, each document scaled to the mean length of the training documents, in kept
         terms. ``"log"``: logs of one plus the counts, each document a vector whose Euclidean length is that
         mean. ``"frequency"``: shares of a document's terms. ``None``: the counts.
     vocabulary : iterable of str, mapping from str to column, or None, default=None
-        The terms to be counted, instead of those found in the documents.
+        The terms to count, instead of those of the documents.
 
     Attributes
     ----------
     terms_ : ndarray of shape (D,)
-        The terms, by column. Of a model file that holds selected features alone, their terms.
+        The terms, by column. After loading a model file with selected features only, their terms.
     vocabulary_ : dict
-        From terms to columns.
+        Columns by term.
     mean_length_ : float
-        Mean number of kept terms in a training document.
+        Mean number of terms of the vocabulary in a training document.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         raw_documents : iterable of str
-            Documents, read once; an iterator over a stream will do, and only the terms are kept in memory.
+            Documents, read once; may be an iterator. Only the terms are kept in memory.
         y : ignored
             For scikit-learn's pipelines.
 
@@ -120,7 +120,7 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
         return self
 
     def totals(self, raw_documents: Iterable[str]) -> TermTotals:
-        """Return how often these documents use which terms: what :meth:`fit_totals` learns from.
+        """Return the term frequencies of some documents, the input of :meth:`fit_totals`.
 
         Parameters
         ----------
@@ -185,7 +185,7 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
         return self._scaled(*self._learn(raw_documents, keep=True))
 
     def _learn(self, raw_documents: Iterable[str], keep: bool) -> tuple[list[Counts], Integers]:
-        """Settle the vocabulary; returns the counts, if they are to be kept, and the column of each term."""
+        """Learn the vocabulary; return the counts, if requested, and the column of each term."""
         rule = self._checked_rule()
         given = self._given_vocabulary()
         documents = _Documents(raw_documents)
@@ -240,7 +240,7 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
         found = self.__dict__.get("_found")
         if "_terms" not in self.__dict__:
             if found is None:
-                raise AttributeError("terms_: there are none before fit.")
+                raise AttributeError("terms_: the vectorizer is not fitted yet; call fit first.")
             # Only now: a model needs no words, and to spell them all takes a tenth of the time to count them.
             terms, order = found
             self._settle(terms.strings(order))
@@ -355,7 +355,7 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
 
     @property
     def vocabulary_(self) -> dict[str, int]:
-        """From terms to columns."""
+        """Columns by term."""
         check_is_fitted(self, "terms_")
         if "_vocabulary" not in self.__dict__:
             self._vocabulary = dict(zip(self.terms_.tolist(), self._term_columns.tolist(), strict=True))
@@ -372,14 +372,14 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
         Returns
         -------
         csr_array of shape (N, D)
-            Scaled counts; terms that :meth:`fit` did not keep are passed over.
+            Scaled counts; terms that are not in the vocabulary are ignored.
         """
         check_is_fitted(self, "terms_")
         terms, counts = count_words(_Documents(raw_documents), self._checked_rule())
         return self._scaled(counts, self._columns(terms))
 
     def spans(self, document: str) -> list[tuple[str, int, int]]:
-        """Return where in a document its terms stand, whether :meth:`fit` kept them or not.
+        """Return the positions of all terms in a document, whether in the vocabulary or not.
 
         Parameters
         ----------
@@ -400,7 +400,7 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
         return self._checked_rule().spans(document)
 
     def _columns(self, terms: Terms) -> Integers:
-        """For each term its column, or -1."""
+        """Return the column of each term, or -1."""
         vocabulary = self.vocabulary_
         return np.array([vocabulary.get(term, -1) for term in terms.strings()], dtype=np.intp)
 
@@ -424,7 +424,7 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (D,)
-            Terms; ``x`` and the column where a model file has left a term out.
+            Terms; ``x`` and the column number for terms left out of a model file.
         """
         check_is_fitted(self, "terms_")
         if "_places" not in self.__dict__:
@@ -465,7 +465,7 @@ class TermFrequencyVectorizer(TransformerMixin, BaseEstimator):
 
 
 def _require_reusable(name: str, given: Iterable[Any]) -> Iterable[Any]:
-    """Raise ``ValueError`` for what can be read only once: a parameter is looked at again and again."""
+    """Raise ``ValueError`` for an iterator, because parameters are read repeatedly."""
     if isinstance(given, Iterator) or not isinstance(given, Iterable):
         raise ValueError(f"{name} must be a list, got {type(given).__name__}.")
     return given
@@ -477,11 +477,11 @@ def _require_integer(name: str, value: Any, least: int) -> None:
 
 
 class _Documents:
-    """Documents, looked at and counted while they pass by."""
+    """Iterator over documents that validates and counts them."""
 
     def __init__(self, documents: Iterable[str]) -> None:
         if isinstance(documents, str | bytes):
-            raise ValueError("give a list of documents, not one: a single text goes into a list of its own.")
+            raise ValueError("X is a single document, not a list of documents: pass a list, such as [text].")
         self._documents = documents
         self.number = 0
 

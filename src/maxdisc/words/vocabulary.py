@@ -1,4 +1,4 @@
-"""How documents use terms, in sums that add: from partitions of documents to one vocabulary."""
+"""Term frequencies as sums, which combine partitions of documents into one vocabulary."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class TermTotals:
 
 
 class _Numbered:
-    """Documents, numbered while they pass by."""
+    """Iterator that numbers documents."""
 
     def __init__(self, documents: Iterable[str]) -> None:
         self._documents = documents

@@ -1,4 +1,4 @@
-"""AnnData: marker genes that scanpy's own functions read, cell types by a model, models of cells on disk."""
+"""AnnData: marker genes, annotation of cell types, and training on cells in memory or on disk."""
 
 from __future__ import annotations
 

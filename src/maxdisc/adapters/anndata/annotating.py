@@ -1,4 +1,4 @@
-"""Cell types by a model: genes are matched by name, and what fits no class is called unknown."""
+"""Annotation of cell types by a model."""
 
 from __future__ import annotations
 
@@ -30,32 +30,32 @@ def annotate(
     unknown_label: str = "unknown",
     copy: bool = False,
 ) -> Any:
-    """Label cells by a model, and call unknown what fits none of its classes.
+    """Annotate cells with the classes of a model, or as unknown if they fit none.
 
-    Genes are matched by name, in any order. A gene that the model knows and ``adata`` lacks is a missing cell
-    of the table, which is no evidence; genes that the model does not know are left alone.
+    Genes are matched by name, in any order. A gene of the model that ``adata`` lacks counts as missing, and
+    carries no evidence; genes that the model does not use are ignored.
 
     Parameters
     ----------
     adata : AnnData
-        N cells, in memory or backed; values on the scale of those that the model was fitted to.
+        N cells, in memory or backed; values on the scale of the training data.
     model : MaxDiscClassifier, Pipeline, str or Path
-        Fitted, with names of genes, as :func:`maxdisc.adapters.anndata.fit` gives it; or its file.
+        A fitted model with gene names, such as :func:`maxdisc.adapters.anndata.fit` returns, or its file.
     layer : str, optional
-        Take values of this layer.
+        Use values of this layer.
     use_raw : bool, optional
-        Take values of ``raw``; by default where there is one and no layer is named.
+        Use values of ``raw``; by default if it exists and no layer is set.
     key_added : str
-        What is written: ``obs[key_added]``, the labels, as categories in the order of the model's classes;
+        Key of the results: ``obs[key_added]``, the labels, as categories in the order of the model's classes;
         ``obs[key_added + "_probability"]``, that of the most probable class; ``obs[key_added + "_novelty"]``,
-        the p-value of "belongs to a class of the model"; and ``uns[key_added]``, how it was done.
+        the p-value of belonging to a class of the model; and ``uns[key_added]``, the settings.
     unknown : float or None
-        Cells with at most this p-value are unknown; about this share of cells of known kinds is, too. None
+        Cells with at most this p-value are unknown; so is about this share of cells of known types. None
         computes no p-values.
     unknown_label : str
         The label of unknown cells.
     copy : bool
-        Leave ``adata`` as it is, and return a copy.
+        Return a copy, and leave ``adata`` unchanged.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def annotate(
 
 
 def _loaded(model: Any) -> tuple[ModelView, str | None]:
-    """Return the model, and what its file is called, if it is from one."""
+    """Return the model, and the name of its file, if any."""
     path = None
     if isinstance(model, (str, os.PathLike)):
         path = Path(model).name

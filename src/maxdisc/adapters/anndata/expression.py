@@ -1,4 +1,4 @@
-"""The values of cells, some cells at a time: X, a layer or raw, dense or sparse, in memory or on disk."""
+"""Expression values in chunks of cells: X, a layer or raw, dense or sparse, in memory or on disk."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pandas as pd
 from maxdisc.numerics.matrices import Integers, Matrix, canonical, is_sparse, require_indices
 from maxdisc.numerics.switches import batch_size
 
-#: So many values of a dense matrix, or stored ones of a sparse one, are looked at at a time.
+#: Number of values (stored ones, if sparse) in a chunk.
 DENSE_VALUES, SPARSE_VALUES = 2**22, 2**23
 
 
@@ -97,7 +97,7 @@ def require_target(adata: Any, copy: bool) -> None:
 
 
 def require_unique(names: npt.NDArray[np.object_]) -> None:
-    """Raise ``ValueError`` for genes that have one name."""
+    """Raise ``ValueError`` for repeated gene names."""
     unique, counts = np.unique(names.astype(str), return_counts=True)
     if (counts > 1).any():
         twice = unique[counts > 1]

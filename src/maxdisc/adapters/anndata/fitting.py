@@ -1,4 +1,4 @@
-"""A model of cells: read in chunks from memory or disk, with folds by a hash of each cell's values."""
+"""Training on cells, read in chunks, with folds by a hash of each cell's values."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ def fit(
     layer: str | None = None,
     use_raw: bool | None = None,
 ) -> MaxDiscClassifier:
-    """Fit a classifier of cells, which knows its genes by name.
+    """Fit a classifier to cells, with genes as named features.
 
-    Cells are read in chunks, a few times, and never held all at once if ``adata`` is backed. The model is the
-    same, bit for bit, as of the same cells in memory.
+    Cells are read in chunks, a few times, and never held all at once if ``adata`` is backed. The model is
+    bitwise the same as for the same cells in memory.
 
     Parameters
     ----------
     adata : AnnData
         N cells, in memory or backed.
     label : str
-        The column of ``obs`` with the labels: categories or text. Cells without one take no part.
+        The column of ``obs`` with the labels: categories or text. Cells without a label are ignored.
     estimator : MaxDiscClassifier, optional
         With ``cv="hash"`` or a number of folds; by default ``MaxDiscClassifier(cv="hash")``.
     layer : str, optional
-        Learn from values of this layer.
+        Use values of this layer.
     use_raw : bool, optional
-        Learn from ``raw``; by default where there is one and no layer is named.
+        Use values of ``raw``; by default if it exists and no layer is set.
 
     Returns
     -------

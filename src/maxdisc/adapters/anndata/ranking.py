@@ -1,4 +1,4 @@
-"""Marker genes: how far each group of cells differs from all the others, in the shape of scanpy's results."""
+"""Marker genes of groups of cells, in the format of scanpy's results."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def rank_genes(
     key_added: str = "rank_genes_groups",
     copy: bool = False,
 ) -> Any:
-    """Rank genes by how far a group's density of each differs from that of all other cells together.
+    """Rank genes by the divergence of their density in a group from that in all other cells.
 
-    What is written into ``adata.uns[key_added]`` has the shape of ``scanpy.tl.rank_genes_groups``, so that
+    The result in ``adata.uns[key_added]`` has the format of ``scanpy.tl.rank_genes_groups``, so that
     ``scanpy.get.rank_genes_groups_df``, ``scanpy.pl.rank_genes_groups*`` and
     ``scanpy.tl.filter_rank_genes_groups`` read it. Cells are read once, in chunks, from memory or disk.
 
@@ -52,43 +52,42 @@ def rank_genes(
     adata : AnnData
         N cells, in memory or backed.
     groupby : str
-        The column of ``obs`` with the groups: categories or text. Cells without one take no part.
+        The column of ``obs`` with the groups: categories or text. Cells without a group are ignored.
     layer : str, optional
-        Rank values of this layer.
+        Use values of this layer.
     use_raw : bool, optional
-        Rank values of ``raw``; by default where there is one and no layer is named.
+        Use values of ``raw``; by default if it exists and no layer is set.
     groups : "all" or sequence of str
-        The groups that are ranked; each is compared with all other cells that have a group.
+        The groups to rank; each is compared with all other cells that have a group.
     n_genes : int, optional
-        How many genes of each group are written; by default all.
+        Number of genes written for each group; by default all.
     family : str
-        The densities that are compared: "auto", "poisson", "hurdle", "bernoulli", "geometric", "exponential",
-        "gaussian" or "gaussian_shared"; "auto" is Poisson, for counts and for their logs, unless values
-        are negative, as scaled ones are: then Gaussian with one variance in the group and the rest.
+        The family of the densities: "auto", "poisson", "hurdle", "bernoulli", "geometric", "exponential",
+        "gaussian" or "gaussian_shared"; "auto" is Poisson, for counts and for their logs, unless values are
+        negative, as scaled ones are: then Gaussian with one variance in the group and the rest.
     smoothing : float
-        Pseudo non-zero cells of each group: more of it ranks genes lower that few cells express.
+        Number of pseudo-cells that express the gene, in each group: more smoothing ranks genes lower that few
+        cells express.
     mask_var : array-like of bool of shape (D,) or str, optional
-        The genes that are ranked, or the column of ``var`` that says so.
+        The genes to rank, or the column of ``var`` that marks them.
     pts : bool
-        Write the shares of cells that express each gene, too: ``pts`` and ``pts_rest``.
+        Also write the shares of cells that express each gene: ``pts`` and ``pts_rest``.
     key_added : str
-        Where in ``uns`` the result goes.
+        Key of the result in ``uns``.
     copy : bool
-        Leave ``adata`` as it is, and return a copy with the result.
+        Return a copy with the result, and leave ``adata`` unchanged.
 
     Returns
     -------
     AnnData or None
         The copy, if ``copy``.
 
-    Notes
-    -----
-    ``scores`` are Jeffreys divergences in nats, negative where the group has less of a gene: up-regulated
-    genes come first, and how large a score is does not depend on how many cells there are. ``pvals`` tell how
-    often the mean of a group would be as far from that of the rest if labels were dealt at random;
-    ``pvals_adj`` are those of Benjamini and Hochberg. ``logfoldchanges`` are scanpy's: log2 of the ratio of
-    ``expm1`` of mean log values (to the base in ``uns["log1p"]``). Where all values are whole numbers they
-    are counts, and it is the ratio of their means; where some are negative there is no ratio, but NaN.
+    Notes ----- ``scores`` are Jeffreys divergences in nats, negative if the group has less of a gene:
+    up-regulated genes come first, and the size of a score does not depend on the number of cells. ``pvals``
+    are the probability that the mean of a group is at least as far from that of the rest under permuted
+    labels; ``pvals_adj`` are adjusted by Benjamini and Hochberg. ``logfoldchanges`` are scanpy's: log2 of the
+    ratio of ``expm1`` of mean log values (to the base in ``uns["log1p"]``). If all values are integers they
+    are treated as counts, and it is the ratio of their means; it is NaN if values are negative.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""ONNX: fitted models as graphs that runtimes of other languages score, with the same answers.
+"""Export of fitted models to ONNX graphs.
 
-Importing this module tells skl2onnx how our estimators are converted, alone and inside a pipeline.
+Importing this module registers the converters of the estimators with skl2onnx, also for pipelines.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def _refused(graph: Graph, scores: str, conditions: list[tuple[str, int]]) -> st
 
 
 def linear_terms(graph: Graph, decision: LinearDecision, kept: str) -> list[str]:
-    """Return the terms that add up to the evidence of the kept features (n, K), without the prior.
+    """Return the terms that sum to the evidence of the selected features (n, K), without the prior.
 
     A missing cell takes part in no product: neither its statistics nor its normaliser count.
     """
@@ -234,7 +234,7 @@ def _level_terms(graph: Graph, part: BlockDecision, schema: Schema, inputs: Inpu
 
 
 def _places_of(graph: Graph, words: str, levels: list[str]) -> str:
-    """Return where words (n,) are in a list; its length for those that are not."""
+    """Return the positions of words (n,) in a list; its length for other words."""
     return graph.add(
         "LabelEncoder",
         words,

@@ -42,36 +42,37 @@ def to_onnx(
     locale: str = LOCALE,
     target_opset: int | Mapping[str, int] | None = None,
 ) -> Any:
-    """Return a fitted model, or a pipeline that ends in one, as an ONNX graph with the same answers.
+    """Return a fitted model, or a pipeline that ends in one, as an ONNX graph.
 
-    The graph computes in double precision whatever its input is, and answers with labels of shape (n,) and
-    probabilities of shape (n, C). Rows that the library refuses, such as a negative count, end a run with an
-    error that names the node ``maxdisc_cannot_score_a_row...``. Importing :mod:`maxdisc.adapters.onnx` is
-    enough for ``skl2onnx.to_onnx`` and ``skl2onnx.convert_sklearn`` to know our estimators.
+    The graph computes in double precision for any input, and returns labels of shape (n,) and probabilities
+    of shape (n, C). Invalid rows, such as those with a negative count, end a run with an error that names the
+    node ``maxdisc_cannot_score_a_row...``. After importing :mod:`maxdisc.adapters.onnx`, ``skl2onnx.to_onnx``
+    and ``skl2onnx.convert_sklearn`` support the estimators.
 
     Parameters
     ----------
     model : MaxDiscClassifier, DiscriminativeMaxEnt, MaxDiscSearchCV or Pipeline
         Fitted.
     X : array, frame or sequence of str, optional
-        Some rows, for the type of the input: doubles, single precision, integers or documents; a frame has
-        an input for each column, by name. Without them the model knows.
+        Some rows, for the type of the input: doubles, single precision, integers or documents; a frame has an
+        input for each column, by name. By default the type follows from the model.
     dtype : {float64, float32}, default=float64
-        Of numbers in the input where X is not given.
+        Type of numbers in the input if X is not given.
     options : dict, optional
-        Of the classifier, as skl2onnx has them: ``"zipmap"`` (True: a dictionary for each row; "columns": an
-        output for each class), ``"raw_scores"`` (scores instead of probabilities), ``"nocl"`` (labels by
+        Options of the classifier, as in skl2onnx: ``"zipmap"`` (True: a dictionary for each row; "columns":
+        an output for each class), ``"raw_scores"`` (scores instead of probabilities), ``"nocl"`` (labels by
         number), ``"output_class_labels"``. All are off.
     locale : str, default="C.UTF-8"
-        Whose upper and lower case the words of documents have. It must be known where the graph is run: Linux
-        has the default, macOS and Windows may want "en_US.UTF-8" and "en-US".
+        Locale for lower-casing of documents. It must exist on the machine that runs the graph: Linux has the
+        default, macOS and Windows may need "en_US.UTF-8" and "en-US".
     target_opset : int or dict, optional
-        Of skl2onnx: which version of the operators.
+        Version of the operators, as in skl2onnx.
 
     Returns
     -------
     onnx.ModelProto
-        Its ``SerializeToString()`` is what runtimes load. ``ValueError`` for what no graph can do.
+        ``SerializeToString()`` gives the bytes that runtimes load. Raises ``ValueError`` for unsupported
+        models.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Spark: an Estimator and a Model for ``pyspark.ml``, whose rows stay in the partitions of a DataFrame."""
+"""Spark: an Estimator and a Model for ``pyspark.ml``; rows stay in the partitions of a DataFrame."""
 
 from __future__ import annotations
 

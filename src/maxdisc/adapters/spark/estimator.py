@@ -72,31 +72,31 @@ class SparkMaxDiscClassifier(
     DefaultParamsWritable,
     DefaultParamsReadable,
 ):
-    r"""Fit a :class:`maxdisc.MaxDiscClassifier` to a DataFrame of Spark, whose rows stay where they are.
+    r"""Estimator that fits a :class:`maxdisc.MaxDiscClassifier` to a Spark DataFrame.
 
-    The model is that of the same rows in memory with ``cv="hash"`` and ``structure="independent"``, however
-    they lie in partitions. Only sums come to the driver.
+    The model is that of the same rows in memory with ``cv="hash"`` and ``structure="independent"``, for any
+    partitioning. Only sums are sent to the driver.
 
     Parameters
     ----------
     featuresCol : str, default="features"
         Vectors, sparse or dense, or arrays of numbers; NaN in dense ones, and null in arrays, is a missing
-        cell. A column with vectors of both kinds is taken as whichever takes less memory.
+        cell. A column with vectors of both kinds is treated as the kind that takes less memory.
     labelCol : str, default="label"
-        Indices 0, 1, 2, ... as ``StringIndexer`` makes them, or text.
+        Indices 0, 1, 2, ... such as those of ``StringIndexer``, or text.
     textCol : str, optional
-        Documents, instead of features: their words are counted, by a pass of its own for the vocabulary.
+        Documents, instead of features; an additional pass learns the vocabulary.
     weightCol : str, optional
         Row weights.
     predictionCol, probabilityCol, rawPredictionCol : str
-        What the model's columns are called; an empty name leaves one out.
+        Names of the model's output columns; an empty name leaves one out.
     thresholds : list of float, optional
         The prediction is the label with the largest ratio of probability to threshold.
     family, divergence, nFeatures, structure, evidence, smoothing, redundancy, rule, prior
         As for :class:`maxdisc.MaxDiscClassifier`, by name or number. ``evidence="refined"`` needs the rows in
-        memory, and is calibrated here.
+        memory, and becomes "calibrated".
     numFolds : int, default=5
-        Folds by a hash of each row, on which the rest is chosen.
+        Number of folds, by a hash of each row.
     tokenPattern, lowercase, stopWords, minCount, minDF, maxDF, maxFeatures, ngramRange, scale
         As for :class:`maxdisc.TermFrequencyVectorizer`.
 
@@ -216,6 +216,6 @@ def _is_index(label: float) -> bool:
 
 
 def _meanings(dataset: DataFrame, label: str) -> list[str] | None:
-    """Return the labels that an indexer wrote beside their indices."""
+    """Return the labels that an indexer wrote with their indices."""
     found = dataset.schema[label].metadata.get("ml_attr", {}).get("vals")
     return None if found is None else [str(value) for value in found]

@@ -1,4 +1,4 @@
-"""The fitted side of ``pyspark.ml``: a lazy transform, and a folder that holds a model file."""
+"""The fitted model of ``pyspark.ml``: a lazy transform, and saved folders with a model file."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class TextOrFeatures(_ProbabilisticClassifierParams, HasWeightCol):
         return self.getOrDefault(self.textCol) if self.isDefined(self.textCol) else None
 
     def input_of(self, dataset: DataFrame) -> tuple[str, Column]:
-        """Return the name of the column of features or documents, and how it goes to Python.
+        """Return the name of the column of features or documents, and how it is passed to Python.
 
         Raises ``ValueError`` for a column that is missing, or of a type that is neither.
         """
@@ -80,7 +80,7 @@ class TextOrFeatures(_ProbabilisticClassifierParams, HasWeightCol):
 
 
 def type_of(dataset: DataFrame, name: str) -> Any:
-    """Return the type of a column; raise ``ValueError`` if there is none of that name."""
+    """Return the type of a column; raise ``ValueError`` for an unknown column."""
     found = [field.dataType for field in dataset.schema.fields if field.name == name]
     if len(found) != 1:
         has = "has no" if not found else "has more than one"
@@ -97,16 +97,16 @@ class SparkMaxDiscClassifierModel(
     """A model that Spark applies, fitted by :class:`SparkMaxDiscClassifier`.
 
     ``prediction`` is the index of the most probable label in :attr:`labels`, as a double: for numeric labels
-    the label itself. ``probability`` and ``rawPrediction``, the log of it, are vectors by that index. The
-    prediction's column knows the labels: ``IndexToString(inputCol="prediction", outputCol=...)`` turns it
-    into text.
+    the label itself. ``probability`` and ``rawPrediction``, its log, are vectors with that index. The
+    metadata of the prediction column has the labels: ``IndexToString(inputCol="prediction", outputCol=...)``
+    converts it to text.
 
     Parameters
     ----------
     estimator : MaxDiscClassifier or Pipeline
-        The fitted model, which needs no Spark: :func:`maxdisc.save` saves it.
+        The fitted model, which works without Spark and can be saved with :func:`maxdisc.save`.
     labels : list of str, optional
-        What the indices mean, if the classes are indices and it is known.
+        Labels of the indices, if the classes are indices and their labels are known.
 
     Examples
     --------
@@ -129,13 +129,13 @@ class SparkMaxDiscClassifierModel(
 
     @property
     def _indices(self) -> npt.NDArray[np.intp]:
-        """Where the classes stand in the vectors: indices may be missing among the training labels."""
+        """Positions of the classes in the vectors; some indices may not be among the training labels."""
         classes = ModelView.of(self.estimator).classifier.classes_
         return np.arange(len(classes)) if classes.dtype.kind in "OU" else classes.astype(np.intp)
 
     @property
     def labels(self) -> list[str]:
-        """What the indices mean."""
+        """Labels of the indices."""
         if self._labels is not None:
             return self._labels
         classes = ModelView.of(self.estimator).classifier.classes_
@@ -239,7 +239,7 @@ class _ModelWriter(MLWriter):
         ]
         frame = spark.createDataFrame(cells, "number int, content binary")
         frame.coalesce(1).write.parquet(f"{path}/data")
-        # Last: a folder without it is no model, whatever became of the rest.
+        # Last: a folder without it is not a model.
         DefaultParamsWriter.saveMetadata(model, path, spark, {"labels": model._labels})
 
 

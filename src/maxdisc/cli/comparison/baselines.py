@@ -38,7 +38,7 @@ def baselines(
     *,
     folds: Annotated[
         int,
-        typer.Option("--folds", min=2, max=100, help="How many folds of the rows.", rich_help_panel=LEARNING),
+        typer.Option("--folds", min=2, max=100, help="Number of folds.", rich_help_panel=LEARNING),
     ] = 5,
     columns: DataOptions,
     files: FileOptions,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from maxdisc.cli.model import LoadedModel
     from maxdisc.files import Dataset
 
-#: A difference that chance makes less often than this is told as one.
+#: Significance level of differences.
 LEVEL = 0.05
 #: The figures of a comparison need this many columns.
 _WIDTH = 58
@@ -38,9 +38,7 @@ _WIDTH = 58
 @flatten_groups
 def compare(
     model: ModelArgument,
-    other: Annotated[
-        Path, typer.Argument(metavar="OTHER", help="The model to compare it with.", show_default=False)
-    ],
+    other: Annotated[Path, typer.Argument(metavar="OTHER", help="The other model.", show_default=False)],
     data: DataArgument,
     *,
     text: TextOption = None,
@@ -51,7 +49,7 @@ def compare(
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Say which of two models is better on the same labelled rows, and whether chance could do that.
+    """Compare two models on the same labelled rows, and test whether the difference is significant.
 
     Accuracies are compared by McNemar's exact test, on the rows that only one
     of the models gets right; log-losses by the paired differences of rows.

@@ -1,4 +1,4 @@
-"""``--family``, ``--categorical`` and ``--missing``: what is asked of single columns, and where it can be."""
+"""``--family``, ``--categorical`` and ``--missing``: options for single columns."""
 
 from __future__ import annotations
 

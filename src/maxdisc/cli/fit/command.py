@@ -54,8 +54,8 @@ def fit(
         bool,
         typer.Option(
             "--keep-moments/--no-moments",
-            help="Keep the moments of all features, for further learning and q-values. The file is then many "
-            "times larger, by 8 bytes or more for each class and feature.",
+            help="Store the moments of all features, for further training and q-values. The file is "
+            "then many times larger, by 8 bytes or more for each class and feature.",
             rich_help_panel=OUTPUT,
         ),
     ] = False,
@@ -219,7 +219,7 @@ def _search(rows: LabelledRows, roles: Roles, cv: Any, words: dict[str, Any]) ->
 
 
 def _give_names(model: Any, names: list[str] | None) -> None:
-    """Columns of a matrix have their names beside it."""
+    """Set the names of the columns of a matrix."""
     if names is not None:
         import numpy as np
         from sklearn.pipeline import Pipeline

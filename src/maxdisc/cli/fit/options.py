@@ -54,7 +54,7 @@ class DataOptions:
         typer.Option(
             "--text",
             metavar="COL",
-            help="The column that holds the documents; of several, the texts are joined.",
+            help="The column of documents; if repeated, the texts are joined.",
             rich_help_panel=DATA,
         ),
     ] = None
@@ -77,14 +77,14 @@ class DataOptions:
         typer.Option(
             "--categorical",
             metavar="COLS",
-            help="Columns that are categories, even if they hold numbers.",
+            help="Columns of numbers that are categories, such as codes.",
             rich_help_panel=DATA,
         ),
     ] = None
     missing: Annotated[
         Missing,
         typer.Option(
-            help="ignore: no evidence; informative: that a cell is missing counts.", rich_help_panel=DATA
+            help="ignore: no evidence; informative: use whether a cell is missing.", rich_help_panel=DATA
         ),
     ] = Missing.ignore
     format: FormatOption = None
@@ -92,7 +92,7 @@ class DataOptions:
         Optional[DateOrder],
         typer.Option(
             "--dates",
-            help="The order of day, month and year where it is not clear.",
+            help="The order of day, month and year, if ambiguous.",
             rich_help_panel=DATA,
         ),
     ] = None
@@ -102,7 +102,8 @@ class DataOptions:
         typer.Option(
             "--unlabelled",
             metavar="VALUE",
-            help="Learn from rows without a label, too: those with this one, or none ('' for these alone).",
+            help="Also learn from unlabelled rows: those with this label or an empty one ('' for only "
+            "empty ones).",
             rich_help_panel=DATA,
         ),
     ] = None
@@ -111,7 +112,7 @@ class DataOptions:
         typer.Option(
             "--note",
             metavar="TEXT",
-            help="What others should know about data or model: kept in the file, for card and export.",
+            help="A note on data or model, stored in the file and shown by card and export.",
             rich_help_panel=OUTPUT,
         ),
     ] = None
@@ -143,29 +144,30 @@ class LearningOptions:
     n_features: Annotated[
         str,
         typer.Option(
-            metavar="K", help="auto (on folds), all, a number, or a share.", rich_help_panel=LEARNING
+            metavar="K", help="auto (selected on folds), all, a number, or a share.", rich_help_panel=LEARNING
         ),
     ] = "auto"
     divergence: Annotated[
-        Divergence, typer.Option(help="What features are ranked by.", rich_help_panel=LEARNING)
+        Divergence, typer.Option(help="The ranking criterion.", rich_help_panel=LEARNING)
     ] = Divergence.auto
     structure: Annotated[
         Structure,
         typer.Option(
-            help="joint: covariances too, for tables; better where features move together. auto: joint for "
-            "tables of numbers with more features than rows.",
+            help="joint: also constrain covariances, for tables with correlated features. auto: joint "
+            "for tables of numbers with more features than rows; for other small tables by held-"
+            "out log-loss.",
             rich_help_panel=LEARNING,
         ),
     ] = Structure.auto
     class_weight: Annotated[
         Optional[ClassWeight],
-        typer.Option(help="balanced: all classes weigh the same in sum.", rich_help_panel=LEARNING),
+        typer.Option(help="balanced: all classes have the same total weight.", rich_help_panel=LEARNING),
     ] = None
     evidence: Annotated[
         Evidence,
         typer.Option(
-            help="refined: single features corrected; calibrated: weighed by held-out rows; raw: as is; "
-            "auto: refined for text and other sparse rows.",
+            help="refined: corrects single features; calibrated: weights from held-out rows; raw: "
+            "uncalibrated; auto: refined for text and other sparse rows.",
             rich_help_panel=LEARNING,
         ),
     ] = Evidence.auto
@@ -173,18 +175,21 @@ class LearningOptions:
         bool,
         typer.Option(
             "--search",
-            help="Try several models on the same folds, and keep the best.",
+            help="Fit several models on the same folds, and write the best.",
             rich_help_panel=LEARNING,
         ),
     ] = False
     redundancy: Annotated[
         float,
         typer.Option(
-            metavar="R", min=0.0, help="1: rank lower what repeats better features.", rich_help_panel=LEARNING
+            metavar="R", min=0.0, help="1: rank redundant features lower.", rich_help_panel=LEARNING
         ),
     ] = 0.0
     smoothing: Annotated[
-        str, typer.Option(metavar="S", help="auto (on folds) or pseudo-rows.", rich_help_panel=LEARNING)
+        str,
+        typer.Option(
+            metavar="S", help="auto (chosen on folds), or a number of pseudo-rows.", rich_help_panel=LEARNING
+        ),
     ] = "auto"
     folds: Annotated[
         str,
@@ -193,16 +198,14 @@ class LearningOptions:
     rule: Annotated[
         Rule,
         typer.Option(
-            help="Features to keep: best; one_se: fewest within one standard error; small: within one point; "
-            "auto: one_se if evidence is refined, else best.",
+            help="Number of features: best; one_se: fewest within one standard error; small: fewest "
+            "within one point; auto: one_se if evidence is refined, else best.",
             rich_help_panel=LEARNING,
         ),
     ] = Rule.auto
     small: Annotated[
         bool,
-        typer.Option(
-            "--small", help="Fewest features within one point of accuracy.", rich_help_panel=LEARNING
-        ),
+        typer.Option("--small", help="The same as --rule small.", rich_help_panel=LEARNING),
     ] = False
 
     def parameters(self) -> dict[str, Any]:
@@ -227,13 +230,14 @@ class WordOptions:
     scale: Annotated[
         Scale,
         typer.Option(
-            help="Of word counts; log: logs of one plus the counts; length: the counts.", rich_help_panel=TEXT
+            help="Scaling of word counts; log: logs of one plus the counts; length: the counts.",
+            rich_help_panel=TEXT,
         ),
     ] = Scale.log
     stop_words: Annotated[
         Optional[str],
         typer.Option(
-            metavar="WORDS", help="english, or a file with a word on each line.", rich_help_panel=TEXT
+            metavar="WORDS", help="english, or a file with one word per line.", rich_help_panel=TEXT
         ),
     ] = None
     token_pattern: Annotated[
@@ -246,24 +250,29 @@ class WordOptions:
         ),
     ] = TOKEN_PATTERN
     min_count: Annotated[
-        int, typer.Option(min=1, help="Words found less often are dropped.", rich_help_panel=TEXT)
+        int, typer.Option(min=1, help="Minimum number of occurrences of a word.", rich_help_panel=TEXT)
     ] = 1
     min_df: Annotated[
         str,
-        typer.Option(metavar="N", help="Least number, or share, of documents.", rich_help_panel=TEXT),
+        typer.Option(
+            metavar="N", help="Minimum number, or share, of documents with the word.", rich_help_panel=TEXT
+        ),
     ] = "1"
     max_df: Annotated[
-        str, typer.Option(metavar="N", help="Greatest number, or share, of documents.", rich_help_panel=TEXT)
+        str,
+        typer.Option(
+            metavar="N", help="Maximum number, or share, of documents with the word.", rich_help_panel=TEXT
+        ),
     ] = "1.0"
     max_features: Annotated[
         Optional[int],
-        typer.Option(min=1, help="Keep only the most frequent words.", rich_help_panel=TEXT),
+        typer.Option(min=1, help="Maximum number of words, by frequency.", rich_help_panel=TEXT),
     ] = None
     ngrams: Annotated[
         str,
         typer.Option(
             metavar="A,B",
-            help="Words in a row, from A to B: 1,2 adds pairs. auto: pairs if held-out rows ask for them.",
+            help="Terms of A to B words: 1,2 adds pairs. auto: pairs if they lower the held-out log-loss.",
             rich_help_panel=TEXT,
         ),
     ] = "auto"
@@ -300,19 +309,21 @@ class StreamOptions:
         bool,
         typer.Option(
             "--stream",
-            help="Read the rows several times, and never hold them all.",
+            help="Read the rows several times instead of holding them in memory.",
             rich_help_panel=STREAM,
         ),
     ] = False
     checkpoint: Annotated[
         Optional[Path],
         typer.Option(
-            metavar="DIR", help="A folder to go on from if stopped; streams.", rich_help_panel=STREAM
+            metavar="DIR",
+            help="A folder for checkpoints, from which a stopped fit can be resumed; implies --stream.",
+            rich_help_panel=STREAM,
         ),
     ] = None
     resume: Annotated[
         bool,
-        typer.Option("--resume", help="Go on from the checkpoint, if there is one.", rich_help_panel=STREAM),
+        typer.Option("--resume", help="Continue from the checkpoint, if any.", rich_help_panel=STREAM),
     ] = False
     checkpoint_every: Annotated[
         float,
@@ -354,14 +365,14 @@ class WorkerOptions:
     engine: Annotated[
         Engine,
         typer.Option(
-            help="dask, spark: workers read the files; folds are then dealt by hash.", rich_help_panel=WORKERS
+            help="dask, spark: workers read the files; folds are then by hash.", rich_help_panel=WORKERS
         ),
     ] = Engine.local
     scheduler: Annotated[
         Optional[str],
         typer.Option(
             metavar="ADDRESS",
-            help="Where Dask's scheduler listens; without it, workers on this machine.",
+            help="Address of Dask's scheduler; by default workers on this machine.",
             rich_help_panel=WORKERS,
         ),
     ] = None
@@ -369,7 +380,7 @@ class WorkerOptions:
         Optional[str],
         typer.Option(
             metavar="URL",
-            help="Where Spark runs, such as spark://host:7077; without it, on this machine.",
+            help="Master of Spark, such as spark://host:7077; by default this machine.",
             rich_help_panel=WORKERS,
         ),
     ] = None

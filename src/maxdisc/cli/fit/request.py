@@ -51,7 +51,7 @@ class FitRequest:
         passes: StreamOptions,
         workers: WorkerOptions,
     ) -> FitRequest:
-        """Validate the options; raise ``BadInputError`` for those that do not go together."""
+        """Validate the options; raise ``BadInputError`` for incompatible ones."""
         labels_are_names = data.label in (data.categorical or ())
         categorical = [names for names in data.categorical or () if names != data.label]
         columns = ColumnOptions.of(learning.family or (), categorical, data.missing)
@@ -95,7 +95,7 @@ class FitRequest:
 
     @property
     def one_family(self) -> str:
-        """The option that wants numbers of one family; empty if there is none."""
+        """The option that needs numbers of one family; empty if none is set."""
         if self.learning["structure"] == Structure.joint.value:
             return "--structure joint"
         return "--redundancy" if self.learning["redundancy"] else ""
@@ -124,7 +124,7 @@ class FitRequest:
         return roles
 
     def require_words(self, batch: Batch, roles: Roles, speech: Speech, *, by_option: bool = True) -> None:
-        """Raise ``BadInputError`` if most of the first documents hold no word; tell of some.
+        """Raise ``BadInputError`` if most of the first documents have no word; note it if some have none.
 
         ``by_option``: whether the command has an option that says what a word is.
         """

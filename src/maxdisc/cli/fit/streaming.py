@@ -119,7 +119,7 @@ class Streaming:
         return Pipeline([("vectorizer", self.stream.vectorizer), ("classifier", classifier)])
 
     def finish(self) -> None:
-        """The model is written: nothing is left to go on from."""
+        """Remove the checkpoint, after the model was written."""
         self.stream.journal.clear()
 
     def _batches(self, done: int) -> Iterator[LabelledRows]:
@@ -157,7 +157,7 @@ class Streaming:
 
     @contextmanager
     def _resumable(self, begun: bool = True) -> Iterator[None]:
-        """Whoever is stopped is told how to go on."""
+        """Print how to resume if the fit is stopped."""
         again = f"the same command with --resume goes on from {self.checkpoint}"
         try:
             yield

@@ -1,4 +1,4 @@
-"""What a fit found and what it guessed, for people and for machines."""
+"""Summary of a fit, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _words_in_a_term(before: Any) -> int:
 
 
 def _evidence_facts(classifier: Any) -> dict[str, Any]:
-    """Return how much the densities of features count, and by what."""
+    """Return the facts of the calibration."""
     from maxdisc.calibration.evidence import Evidence as Weighed
 
     weighed = classifier.evidence_

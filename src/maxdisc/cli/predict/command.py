@@ -73,13 +73,13 @@ def predict(
     files: FileOptions,
     force: ForceOption = False,
     json: Annotated[
-        bool, typer.Option("--json", help="Write JSON Lines, one object a row.", rich_help_panel=OUTPUT)
+        bool, typer.Option("--json", help="Write JSON Lines, one object per row.", rich_help_panel=OUTPUT)
     ] = False,
     safe_csv: Annotated[
         bool,
         typer.Option(
             "--safe-csv",
-            help="For spreadsheets: put an apostrophe before cells that they would run.",
+            help="For spreadsheets: put an apostrophe before cells that would run as formulas.",
             rich_help_panel=OUTPUT,
         ),
     ] = False,
@@ -203,7 +203,7 @@ class _Columns:
 
 
 def _free_names(kept: list[str], taken: set[str]) -> list[str]:
-    """Return what columns are called beside those of the predictions."""
+    """Return names of copied columns that differ from those of the predictions."""
     out = []
     for name in kept:
         free = name

@@ -1,4 +1,4 @@
-"""What is made of the probabilities of a row: a label, none, or the decision of least expected cost."""
+"""Decisions from probabilities: a label, none, or the decision with the lowest expected cost."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ DECISIONS = "Decisions"
 
 @dataclass(frozen=True)
 class DecisionOptions:
-    """What becomes of rows that are strange, unsure, or costly to mistake."""
+    """Options for unknown rows, uncertain rows, and costs."""
 
     unknown: Annotated[
         Optional[float],
         typer.Option(
             "--unknown",
             metavar="P",
-            help="Call rows unknown that are stranger than all but this share of known ones, such as 0.01.",
+            help="Label rows unknown whose p-value of belonging to a known class is at most this, such"
+            " as 0.01.",
             rich_help_panel=DECISIONS,
         ),
     ] = None
@@ -44,7 +45,7 @@ class DecisionOptions:
         typer.Option(
             "--abstain-below",
             metavar="P",
-            help="Leave the label empty where the largest probability is lower, such as 0.8.",
+            help="Leave the label empty if the largest probability is lower, such as 0.8.",
             rich_help_panel=DECISIONS,
         ),
     ] = None
@@ -53,8 +54,8 @@ class DecisionOptions:
         typer.Option(
             "--costs",
             metavar="FILE",
-            help="Add the decision of least expected cost; a row for each true class, a column for each "
-            "decision.",
+            help="Cost matrix, with a row per true class and a column per decision: adds the decision "
+            "with the lowest expected cost.",
             rich_help_panel=DECISIONS,
         ),
     ] = None
@@ -176,7 +177,7 @@ class CostMatrix:
 
     @classmethod
     def read(cls, path: Path, classes: Sequence[str]) -> CostMatrix:
-        """Read a table whose first column names the true class; raise ``BadInputError`` if it is none."""
+        """Read a cost matrix; raise ``BadInputError`` if its first column does not name the true classes."""
         from maxdisc.files import Dataset, nearest
 
         if not path.exists():

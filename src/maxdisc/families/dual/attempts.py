@@ -24,7 +24,7 @@ Solver = Literal["newton", "gis", "gradient"]
 def attempt(
     problem: Problem, targets: Floats, solver: Solver, max_iter: int | None, compiled: bool
 ) -> tuple[Floats, Floats, Integers]:
-    """Parameters, residuals and numbers of evaluations, whatever they are worth."""
+    """Return parameters, residuals and numbers of evaluations, converged or not."""
     n = targets.shape[1]
     if n == 0:
         return np.zeros(targets.shape), np.zeros(0), np.zeros(0, dtype=np.intp)
@@ -89,7 +89,8 @@ def _better(dual: Dual, theta: Floats, other: Floats) -> Floats:
 
 def distinct_columns(columns: Floats) -> tuple[Floats, Integers]:
     """Return the columns that differ, and for each column which of them it is."""
-    # One number for each column sorts many times faster than columns do; that it tells them apart is checked.
+    # One number for each column sorts many times faster than columns do; that it distinguishes them is
+    # checked.
     key = np.sqrt(np.arange(2.0, 2.0 + len(columns))) @ columns
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
     distinct = columns[:, first]

@@ -1,4 +1,4 @@
-"""What is known of densities whose parameters are given: normalisers, means, values drawn from them."""
+"""Normalisers, means and samples of densities with given parameters."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def integrals(problem: Problem, natural: Floats) -> Integrals:
 
 
 def known_mean(problem: Problem) -> tuple[float, ...]:
-    """Means of one member, in the middle of those that iterations begin from."""
+    """Return means of one density, in the middle of the starting points."""
     means = known_members(problem)[2]
     if means.shape[1] == 0:
         raise ValueError(f"no density on {problem.support} was found that has means of these functions.")

@@ -14,7 +14,7 @@ from maxdisc.families.dual.starting_points import known_members
 from maxdisc.numerics.matrices import Booleans, Floats, Integers, blocks
 from maxdisc.numerics.threads import in_threads
 
-#: The tree stops growing at so many panels; problems that need more are integrated by themselves.
+#: The tree stops growing at this many panels; problems that need more are integrated separately.
 MOST_PANELS = 1 << 15
 #: So many members are begun from, the best first.
 BEGINNINGS = 3
@@ -36,7 +36,7 @@ class Tree(NamedTuple):
     statistics: Floats
     size: Floats
     rule: Integers
-    #: The first of two halves, which follow each other; or that there are none.
+    #: The index of the first of two adjacent halves, or a mark for none.
     child: Integers
     #: As in :class:`maxdisc.families.dual.quadrature.Panels`.
     weight: Floats

@@ -30,7 +30,7 @@ export function aboutView() {
       find("curve").replaceChildren(
         ...(path
           ? kCurve(path)
-          : [make("p", { class: "empty" }, "The number of features was given: there is no curve.")]),
+          : [make("p", { class: "empty" }, "The number of features was set, so there is no curve.")]),
       );
       find("shares").replaceChildren(shares(model.classes));
       find("settings").replaceChildren(...settings(model.settings || {}));

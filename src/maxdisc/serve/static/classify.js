@@ -103,8 +103,8 @@ export function classifyView() {
       p === null || p === undefined
         ? ""
         : p < 0.01
-          ? `Perhaps none of these: of what belongs to a known class, ${percent(p)} look as strange as this (novelty p = ${plain(p, 2)}).`
-          : `It looks like something that the model knows (novelty p = ${plain(p, 2)}).`,
+          ? `Possibly none of these: only ${percent(p)} of the rows of known classes fit as badly (novelty p = ${plain(p, 2)}).`
+          : `It fits the known classes (novelty p = ${plain(p, 2)}).`,
     );
     showClasses();
     choices(explanation);

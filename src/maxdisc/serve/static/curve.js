@@ -11,7 +11,7 @@ export function kCurve({ sizes, accuracy, standard_error: errors, chosen }) {
     .map((size, place) => ({ size, accuracy: accuracy[place], error: errors ? errors[place] || 0 : 0 }))
     .filter((point) => Number.isFinite(point.accuracy) && point.size > 0);
   if (points.length < 2)
-    return [make("p", { class: "empty" }, "The number of features was given: there is no curve.")];
+    return [make("p", { class: "empty" }, "The number of features was set, so there is no curve.")];
   const nearest = (size) =>
     points.reduce(
       (so, point, place) =>

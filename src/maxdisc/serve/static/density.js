@@ -1,4 +1,4 @@
-// How one feature is spread in each class: curves, probabilities of whole numbers, or bars of a few levels.
+// Densities of a feature in each class: curves, probabilities of whole numbers, or bars of a few levels.
 
 import { axes, linear, path, picture, ticks } from "./charts.js";
 import { breakable, draw, make } from "./dom.js";
@@ -17,7 +17,7 @@ export function densityPicture({ feature, kind, points, curves, left_out: leftOu
   const drawn = curves.filter(({ values }) => values && values.length);
   if (!drawn.length)
     return [
-      make("p", { class: "empty" }, `${feature} has one value only: it says nothing about the classes.`),
+      make("p", { class: "empty" }, `${feature} has a single value and is uninformative.`),
     ];
   const many = drawn.length > COLOURS;
   const chosen = many ? extremes(points, drawn, speaksFor) : drawn.map((_, place) => place);

@@ -15,7 +15,7 @@ export function told(value) {
 /** One line: who wins, and by how much. */
 export function verdict({ first, second, total }) {
   if (second === null || second === undefined) return `${first} is the only class.`;
-  if (Math.abs(total) < 0.005) return `As much speaks for ${first} as for ${second}.`;
+  if (Math.abs(total) < 0.005) return `The evidence for ${first} and ${second} is equal.`;
   const [winner, loser] = total > 0 ? [first, second] : [second, first];
   return `${bet(total)} for ${winner} against ${loser} (log-odds ${signed(total)}).`;
 }

@@ -82,7 +82,7 @@ export function rankingView() {
       ],
     }));
     return table({
-      caption: "Features by how well they tell the classes apart; choose one to see it in each class",
+      caption: "Features, best first; select one to see its densities",
       heads,
       rows,
       kind: "ranking",
@@ -144,7 +144,7 @@ export function rankingView() {
       options(find("of-class"), [["", "all classes"], ...labels.map((label) => [label, label])], "");
       find("density-title").textContent = "In each class";
       find("density").replaceChildren(
-        make("p", { class: "empty" }, "Choose a feature to see how it is spread in each class."),
+        make("p", { class: "empty" }, "Select a feature to see its density in each class."),
       );
       load({ choose: true });
     },

@@ -154,8 +154,8 @@ export function rowForm(changed, named) {
       const placed = ({ rank }) => rank ?? columns.length;
       order = unnamed ? columns : [...columns].sort((a, b) => placed(a) - placed(b));
       find("row-hint").textContent = unnamed
-        ? "Fill in what is not zero; leave the rest empty."
-        : "Fill in what is known and leave the rest empty: a missing cell is no evidence. The columns that tell most come first, with their usual range.";
+        ? "Fill in non-zero values; leave the others empty."
+        : "Fill in known values and leave the others empty: missing cells carry no evidence. Columns are in the order of the ranking, with their usual range.";
       find("find-cell").hidden = columns.length <= MOST;
       find("cell-search").value = "";
       show();
