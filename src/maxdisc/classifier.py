@@ -460,10 +460,11 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        Maximum number of threads of ``fit``. None uses ``MAXDISC_NUM_THREADS`` or ``OMP_NUM_THREADS`` if set,
-        else all usable cores, as does -1. BLAS has one thread, or as many as ``n_jobs`` or
-        ``MAXDISC_NUM_THREADS`` say. With one BLAS thread, results are equal to the last bit for any number of
-        threads, else to 1e-10, because BLAS adds in another order with more threads.
+        """Leave the estimator as it was if anything goes wrong inside.
+
+        BLAS has one thread unless more are asked for: most products are small, and where other processes
+        work too, its threads wait for each other for several times as long as the products take.
+        """
         before = self.__dict__.copy()
         try:
             with limited_threads(given_jobs(self.n_jobs)), limited_blas(asked_threads() or 1):

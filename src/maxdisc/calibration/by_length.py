@@ -391,7 +391,8 @@ class _ByLength:
         weights[len(tensor) :] *= COPY_WEIGHT
         # Shares of the weights that full rows have, so that the ridge draws towards these: one for the
         # evidence, one for what corrects it.
-        tensors = np.stack([tensors[:, :, 0] * whole.weights[0], tensors[:, :, 1:] @ whole.weights[1:]], axis=2)
+        of_evidence, of_others = whole.weights[0], whole.weights[1:]
+        tensors = np.stack([tensors[:, :, 0] * of_evidence, tensors[:, :, 1:] @ of_others], axis=2)
         hat, found = hats(n_features, counts) * weights[:, None], []
         start = replace(whole, weights=np.ones(2))
         for some in hat.T[::-1]:
