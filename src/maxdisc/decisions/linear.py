@@ -66,6 +66,8 @@ MANY_CELLS = 2**20
 CELLS_AT_A_TIME = 2**17
 # Sparse rows are scored by compiled code from this many stored cells on.
 MANY_STORED = 2**20
+# A sweep goes over the products of stored cells and classes several times: it is compiled from this many on.
+MANY_SWEPT = 2**22
 # Sparse rows of at most this many cells, zeros included, are scored dense: slicing them would take longer.
 SMALL = 2**14
 # Rows with so many times fewer stored cells than there are features are scored by these features alone.
@@ -205,7 +207,7 @@ class LinearDecision:
 
     def scores(self, X: Matrix) -> Floats:
         """Return log prior plus evidence, shape (N, C); a missing cell adds nothing."""
-        if is_sparse(X) and self._worth_compiling(X):
+        if is_sparse(X) and self._has_kernel(X) and is_compiled(X.nnz, MANY_STORED):
             return self._compiled_scores(X.tocsr())
         if is_sparse(X) and LITTLE * X.nnz < len(self.columns) and self._is_plain_in_sparse:
             return self._scores_of_little(X.tocsr())
@@ -214,11 +216,10 @@ class LinearDecision:
             out[rows] = self.log_prior + self._evidence(self._kept(rows_of(X, rows)))
         return out
 
-    def _worth_compiling(self, X: Matrix) -> bool:
-        """Return whether compiled code supports this decision and there are enough cells."""
+    def _has_kernel(self, X: Matrix) -> bool:
+        """Return whether compiled code supports this decision and these rows."""
         known = type(self.family) in (Poisson, Exponential, Geometric, Bernoulli, Gaussian)
-        known &= X.dtype.kind in "fiub" and X.dtype.itemsize <= 8
-        return known and is_compiled(X.nnz, MANY_STORED)
+        return known and X.dtype.kind in "fiub" and X.dtype.itemsize <= 8
 
     @cached_property
     def _is_plain_in_sparse(self) -> bool:
@@ -247,8 +248,9 @@ class LinearDecision:
 
     def _is_swept_by_kernel(self, X: Matrix) -> bool:
         """Return whether the compiled sweep can have these rows, and they are many."""
-        single = type(self.family) in (Poisson, Exponential, Geometric, Bernoulli)
-        return single and self._worth_compiling(X) and not self.apart(sparse=True).any()
+        single = self.family.n_statistics == 1 and self._has_kernel(X)
+        is_many = single and is_compiled(X.nnz * self.n_classes, MANY_SWEPT)
+        return is_many and not self.apart(sparse=True).any()
 
     def _bucketed(self, sizes: Integers, n_features: int) -> Bucketed:
         """As the compiled sweep takes it: the first features for each size."""
