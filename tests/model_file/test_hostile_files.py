@@ -457,6 +457,13 @@ JOINT_TENSORS = {
         "decision.tail", lambda t: np.repeat(t, 2), "decision.factor is float64"
     ),
     "a negative unit": ("decision.unit", lambda t: -t, "integrate to 1"),
+    "a unit that no deviation has": ("decision.unit", put(0, 5e-324), "integrate to 1"),
+    "a rate that no deviation has": ("decision.rate", put(0, 1e-300), "integrate to 1"),
+    "a mean that no value has a log of": ("decision.origin", put(0, 1e15), "integrate to 1"),
+    "a class mean that no value has a log of": ("decision.center", put((0, 0), 1e15), "integrate to 1"),
+    "a factor of nearly all": (
+        "decision.factor", lambda t: np.eye(*t.shape[1:])[None] * (1 - 1e-16), "integrate to 1"
+    ),
     "a unit less": ("decision.unit", lambda t: t[1:], "of shape"),
     "prior": ("class_prior", lambda t: t * 2, "probabilities"),
 }  # fmt: skip
@@ -473,6 +480,8 @@ AVERAGED_TENSORS = {
     "a feature less": ("form0.rate", lambda t: t[1:], "of shape"),
     "a negative rate": ("form0.rate", lambda t: -t, "average is invalid"),
     "a negative unit": ("form1.unit", lambda t: -t, "average is invalid"),
+    "a mean that no value has a log of": ("density.origin", put(1, 1e15), "integrate to 1"),
+    "a log that no value has": ("form1.origin", put(0, 1e15), "average is invalid"),
     "a factor too long": ("density.factor", lambda t: 10 * t, "integrate to 1"),
     "another prior": ("density.log_prior", lambda t: t - 1, "probabilities"),
     "weights that do not sum to 1": ("evidence.weights", lambda t: 2 * t, "weights of its average"),

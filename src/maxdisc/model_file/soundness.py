@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from maxdisc.decisions.joint import JointDecision
-from maxdisc.decisions.joint_average import AveragedDecision
+from maxdisc.decisions.joint import JointDecision, LogTransform
+from maxdisc.decisions.joint_average import AveragedDecision, LinearForm
 from maxdisc.decisions.linear import LinearDecision
 from maxdisc.decisions.mixed import MixedDecision
 from maxdisc.divergences.class_divergences import FeatureRanking
@@ -37,6 +37,10 @@ MOST_ROWS = 1e15
 _CLOSED_FORMS = {*map(type, FAMILIES.values()), Categorical}
 #: Weights that are 0 are; others are not so much smaller than all together.
 LEAST_WEIGHT = 1e-100
+#: No unit of logarithms is smaller: it is a share of a deviation, whose square is a number.
+LEAST_UNIT = 1e-164
+#: A covariance is at most 1e11 times as wide in one direction as in most: see ``WIDEST`` of joint densities.
+LEAST_REST = 1e-12
 #: What sums over the same rows may differ by.
 NEARLY = 1 + 1e-6
 #: So far means are drawn into their domain before it is asked whether they are inside.
@@ -140,11 +144,31 @@ def _is_joint(decision: JointDecision) -> bool:
     return bool(
         len(decision.tail) in (1, decision.n_classes)
         and (decision.tail >= 1).all()
-        and (decision.rate >= 0).all()
-        and (lengths < 1).all()
+        and (lengths <= 1 - LEAST_REST).all()
         and (np.abs(products) < 1e-6).all()
-        and (decision.unit is None or (decision.unit > 0).all())
+        and _is_standardised(decision)
+        and (decision.unit is None or _are_transforms(_class_means(decision), decision.unit))
     )
+
+
+def _is_standardised(values: JointDecision | LinearForm) -> bool:
+    """Return whether values are divided by numbers that deviations of values can be, after logs of them."""
+    rate, unit = values.rate, values.unit
+    return bool(
+        ((rate == 0) | (rate >= 1 / ROOT)).all()
+        and (unit is None or ((unit >= LEAST_UNIT).all() and _are_transforms(values.origin, unit)))
+    )
+
+
+def _class_means(decision: JointDecision) -> Array:
+    """Return the means of the classes in the transformed values, shape (C, K)."""
+    rate = np.where(decision.rate > 0, decision.rate, np.inf)
+    return decision.origin + decision.center / rate
+
+
+def _are_transforms(values: Array, unit: Array) -> bool:
+    """Return whether numbers are logs of values that a fit takes."""
+    return bool((np.abs(values) <= NEARLY * LogTransform(unit).largest).all())
 
 
 def _is_average(decision: AveragedDecision) -> bool:
@@ -153,8 +177,7 @@ def _is_average(decision: AveragedDecision) -> bool:
     return bool(
         all(len(np.unique(columns)) == len(columns) for columns in parts)
         and np.array_equal(np.unique(np.concatenate(parts)), np.sort(decision.columns))
-        and all((form.rate >= 0).all() for form in decision.forms)
-        and all(form.unit is None or (form.unit > 0).all() for form in decision.forms)
+        and all(map(_is_standardised, decision.forms))
     )
 
 
