@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 from maxdisc import DiscriminativeMaxEnt, MaxDiscClassifier, ModelFileError, load, save
 from maxdisc.model_file import describe
 from maxdisc.model_file.container import CHECKSUM, Container
+from maxdisc.model_file.values import encoded_strings
 from tests.conftest import examples
 from tests.model_file.forgery import FIXTURES, forged, mutated, originals, parts, signed
 
@@ -286,6 +287,7 @@ def put(index, value):
 
 ORDER = ("decision.columns", "ranking.order")
 TENSORS = {
+    "a mean beyond all values": ("moments.observed", put((2, 0), 5e-324), "moments are invalid"),
     "columns out of range": ("decision.columns", put(0, 10**12), "does not keep the best"),
     "columns twice": ("decision.columns", lambda t: np.zeros_like(t), "does not keep the best"),
     "order out of range": ("ranking.order", put(0, -1), "no order of its features"),
@@ -549,6 +551,15 @@ def test_wrong_joint_densities_are_refused(tmp_path, joint, words):
     document, tensors = parts(FILES["joint-shared"])
     document["format"] = 1
     refused(tmp_path / "m", signed(document, tensors), "only files of format 2 have")
+
+
+def test_two_features_do_not_have_one_name(tmp_path):
+    for base in ("table", "mixed-table", "discriminative-table"):
+        document, tensors = parts(FILES[base])
+        names = ["a"] * (len(tensors["names.offsets"]) - 1)
+        for part, array in encoded_strings(names, "names").items():
+            tensors[f"names.{part}"] = array
+        refused(tmp_path / "m", signed(document, tensors), "the same name")
 
 
 def test_missing_and_further_tensors_are_refused(tmp_path):

@@ -620,6 +620,8 @@ class Shelf:
             names = self.strings("names")
             if len(names) != self.lengths["D"]:
                 raise ModelFileError(f"it has {len(names)} names for {self.lengths['D']} features.")
+            if len(set(names)) < len(names):
+                raise ModelFileError("two of its features have the same name.")
             model.feature_names_in_ = np.array(names, dtype=object)
 
     def labels(self, dtype: Any) -> Array:

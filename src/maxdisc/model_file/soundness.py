@@ -228,7 +228,8 @@ def are_moments(moments: ClassMoments, family: Family) -> bool:
             sums = moments.sums[:, :, block]
             # The domain is convex: what is on its boundary is inside once it is drawn to the neutral mean.
             mean = np.where(n > 0, (1 - INWARDS) * ratio(sums, n) + INWARDS * neutral, neutral)
-            return bool((family.interior(mean) & ((n > 0) | (sums == 0).all(axis=0))).all())
+            inside = family.interior(mean) & ((n > 0) | (sums == 0).all(axis=0))
+            return bool(inside.all()) and are_moderate(mean)
 
         n_statistics, n_classes, n_columns = moments.sums.shape
         return all(map(have_means, blocks(n_columns, 4 * n_statistics * n_classes, cells=2**16)))
