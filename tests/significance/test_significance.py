@@ -296,3 +296,16 @@ def test_small_formulas_of_significance():
     # All five ones in one half of twenty rows.
     sums, n = np.array([[5.0], [0.0]]), np.array([[10.0], [10.0]])
     np.testing.assert_allclose(lump_p_values(sums, n, np.array([5.0]), np.array([5.0])), 0.0325, atol=5e-5)
+
+
+@pytest.mark.parametrize("unit", [2.0**-400, 1e-120, 1e100, 2.0**480, 4e152])
+def test_the_unit_of_amounts_does_not_matter(unit):
+    rng = np.random.default_rng(0)
+    X = rng.poisson(0.7 * rng.gamma(2.0, size=(60, 8)))
+    X[:, 7] = rng.random(60) < 0.3  # equal where it is not zero
+    sums, n = np.stack([X[:25].sum(axis=0), X[25:].sum(axis=0)]).astype(float), np.tile([[25.0], [35.0]], 8)
+    squared, nonzero = (X**2).sum(axis=0).astype(float), (X != 0).sum(axis=0).astype(float)
+    due = lump_p_values(sums, n, squared, nonzero)
+    assert ((due > 0) & (due <= 1)).all()
+    found = lump_p_values(sums * unit, n, squared * unit * unit, nonzero)
+    np.testing.assert_allclose(found, due, rtol=1e-9)
