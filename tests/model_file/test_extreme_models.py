@@ -5,9 +5,10 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from maxdisc import Joint, MaxDiscClassifier
+from maxdisc import DiscriminativeMaxEnt, Joint, MaxDiscClassifier
 from maxdisc.model_file.persistence import from_bytes, to_bytes
 
 RNG = np.random.default_rng(0)
@@ -76,3 +77,26 @@ def test_what_was_fitted_to_extreme_amounts_is_loaded(family):
         if model is not None:
             again = from_bytes(to_bytes(model, moments=True), f"{family}, {scale}")
             np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-130, 1e130])
+def test_what_was_fitted_to_extreme_columns_is_loaded(scale):
+    words = np.array(["red", "blue", None, ""], dtype=object)[np.arange(45) % 4]
+    frame = pd.DataFrame(USUAL * [scale, 1.0, 1 / scale], columns=["a", "b", "c"]).assign(d=words)
+    frame["e"] = np.abs(frame["a"])
+    for missing in ("ignore", "informative"):
+        model = fitted(MaxDiscClassifier(missing=missing), frame, Y)
+        assert model is not None
+        for moments in (False, True):
+            again = from_bytes(to_bytes(model, moments=moments))
+            np.testing.assert_array_equal(again.predict_proba(frame), model.predict_proba(frame))
+
+
+@pytest.mark.parametrize("name", EXTREMES)
+def test_what_a_discriminative_model_learnt_from_extreme_numbers_is_loaded(name):
+    X, weights = EXTREMES[name]
+    model = fitted(DiscriminativeMaxEnt(), X, Y, weights)
+    assert model is not None or name != "usual"
+    if model is not None:
+        again = from_bytes(to_bytes(model))
+        np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
