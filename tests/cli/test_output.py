@@ -367,9 +367,10 @@ def strange(tmp_path_factory):
     table = [
         {f"hue{ESCAPE}": hues[i % 2], "n": i % 7, f"topic{ESCAPE}": f"{i % 2}{ESCAPE}"} for i in range(40)
     ]
-    written(folder / "table.csv", table)
-    written(folder / "new.csv", [table[0] | {f"hue{ESCAPE}": f"green{ESCAPE}"}])
-    fit = ["fit", str(folder / "table.csv"), *NAMED[2:], "-q", "-o", str(folder / "t.maxdisc")]
+    # As JSON: their names have semicolons, by which cells could be parted.
+    (folder / "table.jsonl").write_text("\n".join(map(json.dumps, table)))
+    (folder / "new.jsonl").write_text(json.dumps(table[0] | {f"hue{ESCAPE}": f"green{ESCAPE}"}))
+    fit = ["fit", str(folder / "table.jsonl"), *NAMED[2:], "-q", "-o", str(folder / "t.maxdisc")]
     assert main([*fit, "--n-features", "all"]) == 0
     return folder
 
@@ -406,14 +407,14 @@ def written(path, rows):
         (0, ["info", "{table}"]),
         (0, ["card", "{table}"]),
         (0, ["rank", "{table}"]),
-        (0, ["explain", "{table}", "--data", "{strange}/table.csv"]),
-        (0, ["explain", "{table}", "--data", "{strange}/new.csv", "--json"]),
-        (0, ["predict", "{table}", "{strange}/new.csv", "--explain", "2", "--probabilities"]),
-        (0, ["predict", "{table}", "{strange}/new.csv", "-o", "{new}/" + ESCAPE + ".csv"]),
-        (0, ["evaluate", "{table}", "{strange}/table.csv"]),
-        (2, ["explain", "{table}", "--data", "{strange}/table.csv", "--against", ESCAPE]),
+        (0, ["explain", "{table}", "--data", "{strange}/table.jsonl"]),
+        (0, ["explain", "{table}", "--data", "{strange}/new.jsonl", "--json"]),
+        (0, ["predict", "{table}", "{strange}/new.jsonl", "--explain", "2", "--probabilities"]),
+        (0, ["predict", "{table}", "{strange}/new.jsonl", "-o", "{new}/" + ESCAPE + ".csv"]),
+        (0, ["evaluate", "{table}", "{strange}/table.jsonl"]),
+        (2, ["explain", "{table}", "--data", "{strange}/table.jsonl", "--against", ESCAPE]),
         (2, ["export", "{model}", "-o", "{new}/" + ESCAPE + "/m.onnx"]),
-        (2, ["report", "{model}", "--data", "{strange}/table.csv", "-o", "{new}/" + ESCAPE]),
+        (2, ["report", "{model}", "--data", "{strange}/table.jsonl", "-o", "{new}/" + ESCAPE]),
         (2, ["serve", "{strange}/" + ESCAPE]),
         (2, ["predict", "{model}", "red" + ESCAPE]),
         (2, ["rank", "{model}", "--class", ESCAPE]),

@@ -185,7 +185,7 @@ def _is_path(path: SelectionPath, n_features: int) -> bool:
     growing = len(path.sizes) > 0 and (np.diff(path.sizes, prepend=0) > 0).all()
     shares = (path.accuracy >= 0).all() and (path.accuracy <= 1).all()
     weighty = len(path.weight) > 0 and (path.weight > 0).all() and (path.n_rows > 0).all()
-    # A class may have a density so narrow that what lies outside costs anything, as long as it could be summed.
+    # A density may be so narrow that what lies outside costs anything, as long as it could be summed.
     summed = np.isfinite(path.weight @ np.abs(path.log_loss)).all()
     moderate = are_moderate(path.weight, path.n_rows, most=MOST_WEIGHT) and are_moderate(path.log_loss)
     return bool(moderate and summed and growing and path.sizes[-1] <= n_features and shares and weighty)
