@@ -120,8 +120,9 @@ def _ratio_tail(share: Floats, n: Floats, scale: float, fixed: float) -> Floats:
     some = np.flatnonzero(compared & (ratio > 1e-9) & (ratio < np.inf))
     if not len(some):
         return p
-    # Beyond, nothing changes any more but that gamma functions lose digits.
-    x, n = ratio[some], n[:, some] * np.minimum(1.0, MANY_ROWS / n[:, some].sum(axis=0))
+    # Beyond, nothing changes any more but that gamma functions lose digits. Small classes stay as they are.
+    x, n = ratio[some], n[:, some]
+    n = np.where(n.sum(axis=0) > MANY_ROWS, np.minimum(n, MANY_ROWS / (n > 0).sum(axis=0)), n)
     if len(some) > ENOUGH_FOR_TABLE and (n == n[:, :1]).all():
         at = np.linspace(np.sqrt(x.min()), np.sqrt(x.max()), TABLE)
         log_tail = np.log(_tail(at**2, np.repeat(n[:, :1], TABLE, axis=1), scale, fixed))
