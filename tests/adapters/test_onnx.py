@@ -645,6 +645,13 @@ def test_words_that_no_operator_finds(settings_, message):
         skl2onnx.to_onnx(words, initial_types=[("X", StringTensorType([None]))])
 
 
+def test_columns_have_names():
+    rows = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0], "": list("xyxy")})
+    model = MaxDiscClassifier(n_features="all", smoothing=1.0, evidence="raw").fit(rows, [0, 1, 0, 1])
+    with pytest.raises(ValueError, match="a column has an empty one: rename it"):
+        to_onnx(model)
+
+
 def test_documents_are_strings():
     words = TermFrequencyVectorizer().fit(["an array of values"])
     with pytest.raises(ValueError, match="reads documents: its input to the graph must have strings"):

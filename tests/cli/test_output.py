@@ -18,11 +18,16 @@ import time
 import unicodedata
 from itertools import count
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.main import get_command
 
-from maxdisc.cli import main
+from maxdisc import MaxDiscClassifier
+from maxdisc.cli import demo, doctor, main
+from maxdisc.cli.app import app
+from maxdisc.cli.comparison import peers
 from maxdisc.files import open_sink
 from maxdisc.testing import batches_of
 
@@ -125,6 +130,8 @@ FIT += ["--n-features", "all", "-o", "{new}/m.maxdisc"]
 EVALUATE = ["evaluate", "{files}/topics.maxdisc", "{files}/test.csv", "-q"]
 PREDICT = ["predict", "{files}/topics.maxdisc", "{files}/test.csv", "--keep", "*", "-q"]
 EXPLAIN = ["explain", "{files}/topics.maxdisc", "the moon and the goal"]
+COMPARE = ["compare", "{files}/topics.maxdisc", "{files}/topics.maxdisc", "{files}/test.csv", "-q"]
+BASELINES = ["baselines", "{files}/iris.csv", "--label", "species", "--folds", "2", "-q"]
 REPORT = ["report", "{files}/iris.maxdisc", "--data", "{files}/iris.csv", "-q", "-o"]
 COMMANDS = {
     "help": ["--help"],
@@ -145,7 +152,16 @@ COMMANDS = {
 }
 #: The same in other forms.
 MORE = {
-    "compare": ["compare", "{files}/topics.maxdisc", "{files}/topics.maxdisc", "{files}/test.csv", "-q"],
+    "compare": COMPARE,
+    "compare-json": [*COMPARE, "--json"],
+    "baselines": BASELINES,
+    "baselines-json": [*BASELINES, "--json"],
+    "card-file": ["card", "{files}/iris.maxdisc", "-o", "{new}/card.md"],
+    "doctor": ["doctor", "-q"],
+    "doctor-json": ["doctor", "-q", "--json"],
+    "demo": ["demo"],
+    "rank-class": ["rank", "{files}/topics.maxdisc", "--class", "space"],
+    "explain-row": ["explain", "{files}/iris.maxdisc", "--data", "{files}/iris.csv"],
     "predict-top": [*PREDICT, "--top", "2", "--abstain-below", "0.9"],
     "help-of-a-command": ["predict", "--help"],
     "no-command": [],
@@ -175,6 +191,27 @@ def short(number, size):
     return min(size, 1 + number % 7)
 
 
+@pytest.fixture
+def quick(monkeypatch, tmp_path):
+    """Leave out of commands what takes seconds and writes nothing."""
+    found = {"works": True, "reason": None, "kernels": 3, "seconds": 4.5}
+    monkeypatch.setattr(doctor, "check_compiled_code", lambda: found)
+    monkeypatch.setattr(peers, "peers_of", lambda *_: {})
+    X, y = np.array([[1.0, 2.0], [3.0, 1.0]] * 9), np.array(["few", "many"] * 9)
+    task = demo.Task("Numbers", "rows", "columns", X, y, {}, "none", np.array(["first", "second"]))
+    made = demo.Result(0.9, 0.3, 0.1), MaxDiscClassifier("poisson").fit(X, y)
+    monkeypatch.setattr(demo, "cross_validate", lambda *_: made)
+    monkeypatch.setattr(demo, "docstring_task", lambda: task)
+    monkeypatch.setattr(demo, "breast_cancer_task", lambda: task)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_every_command_is_tried():
+    names = {name for name in get_command(app).commands if name != "serve"}  # which answers over HTTP
+    assert names == {words[0] for words in (COMMANDS | MORE).values() if words and words[0][0] != "-"}
+
+
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("name", [*COMMANDS, *(pytest.param(name, marks=pytest.mark.whole) for name in MORE)])
 def test_output_is_whole_or_the_command_fails(disturbed, files, tmp_path, name):
     if name == "export":
@@ -322,12 +359,27 @@ def strange(tmp_path_factory):
         for i in range(30)
         for word in ("moon", "goal")
     ]
-    with (folder / "rows.csv").open("w", newline="") as file:
+    written(folder / "rows.csv", rows)
+    assert main(["fit", str(folder / "rows.csv"), *NAMED, "-q", "-o", str(folder / "m.maxdisc")]) == 0
+    rare = [*rows, rows[0] | {f"topic{ESCAPE}": f"rare{ESCAPE}"}]
+    written(folder / "rare.csv", rare)
+    hues = [f"{hue}{ESCAPE}" for hue in ("red", "blue")]
+    table = [
+        {f"hue{ESCAPE}": hues[i % 2], "n": i % 7, f"topic{ESCAPE}": f"{i % 2}{ESCAPE}"} for i in range(40)
+    ]
+    # As JSON: their names have semicolons, by which cells could be parted.
+    (folder / "table.jsonl").write_text("\n".join(map(json.dumps, table)))
+    (folder / "new.jsonl").write_text(json.dumps(table[0] | {f"hue{ESCAPE}": f"green{ESCAPE}"}))
+    fit = ["fit", str(folder / "table.jsonl"), *NAMED[2:], "-q", "-o", str(folder / "t.maxdisc")]
+    assert main([*fit, "--n-features", "all"]) == 0
+    return folder
+
+
+def written(path, rows):
+    with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    assert main(["fit", str(folder / "rows.csv"), *NAMED, "-q", "-o", str(folder / "m.maxdisc")]) == 0
-    return folder
 
 
 @pytest.mark.parametrize(
@@ -346,6 +398,24 @@ def strange(tmp_path_factory):
         (0, ["explain", "{model}", "moon and " + ESCAPE, "--json"]),
         (0, ["info", "{model}"]),
         (0, ["info", "{model}", "--json"]),
+        (0, ["card", "{model}"]),
+        (0, ["compare", "{model}", "{model}", "{strange}/rows.csv"]),
+        (0, ["compare", "{model}", "{model}", "{strange}/rows.csv", "--json"]),
+        (2, ["compare", "{model}", "{table}", "{strange}/rows.csv"]),
+        (2, ["baselines", "{strange}/rare.csv", *NAMED]),
+        (2, ["baselines", "{strange}/rows.csv", "--label", ESCAPE]),
+        (0, ["info", "{table}"]),
+        (0, ["card", "{table}"]),
+        (0, ["rank", "{table}"]),
+        (0, ["explain", "{table}", "--data", "{strange}/table.jsonl"]),
+        (0, ["explain", "{table}", "--data", "{strange}/new.jsonl", "--json"]),
+        (0, ["predict", "{table}", "{strange}/new.jsonl", "--explain", "2", "--probabilities"]),
+        (0, ["predict", "{table}", "{strange}/new.jsonl", "-o", "{new}/" + ESCAPE + ".csv"]),
+        (0, ["evaluate", "{table}", "{strange}/table.jsonl"]),
+        (2, ["explain", "{table}", "--data", "{strange}/table.jsonl", "--against", ESCAPE]),
+        (2, ["export", "{model}", "-o", "{new}/" + ESCAPE + "/m.onnx"]),
+        (2, ["report", "{model}", "--data", "{strange}/table.jsonl", "-o", "{new}/" + ESCAPE]),
+        (2, ["serve", "{strange}/" + ESCAPE]),
         (2, ["predict", "{model}", "red" + ESCAPE]),
         (2, ["rank", "{model}", "--class", ESCAPE]),
         (2, ["--debug", "rank", "{model}", "--class", ESCAPE]),
@@ -355,6 +425,7 @@ def strange(tmp_path_factory):
 )
 def test_what_a_terminal_gets_is_not_obeyed(strange, tmp_path, monkeypatch, code, arguments):
     given = {"strange": strange, "model": strange / "m.maxdisc", "new": tmp_path}
+    given["table"] = strange / "t.maxdisc"
     output, error = Standard(is_terminal=True), Standard(is_terminal=True)
     monkeypatch.setenv("MAXDISC_DEBUG", "")
     monkeypatch.setenv("TERM", "dumb")  # rich says nothing by escape sequences then

@@ -307,6 +307,12 @@ def test_the_log_is_odd_and_has_an_inverse(x, unit):
     np.testing.assert_array_equal(log(np.array([[-x]])), -value)
 
 
+@pytest.mark.parametrize("unit", [1e-160, 1.0, 1e130])
+def test_what_lies_beyond_all_values_is_the_largest(unit):
+    found = LogTransform(np.array([unit])).inverse(np.array([[1e4], [-1e15], [0.0]]))
+    np.testing.assert_allclose(found, [[1e140], [-1e140], [0.0]], rtol=1e-9)
+
+
 def test_the_log_of_sparse_and_missing_values():
     X = np.array([[0.0, -3.0], [2.0, 0.0]])
     log = LogTransform(np.array([1.0, 2.0]))

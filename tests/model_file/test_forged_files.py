@@ -28,8 +28,8 @@ def test_forged_files_are_answered_or_refused(part, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", [1])
-def test_five_hundred_forged_files_are_answered_or_refused(part, tmp_path):
+@pytest.mark.parametrize("part", range(10))
+def test_five_thousand_forged_files_are_answered_or_refused(part, tmp_path):
     loaded, wrong = forgeries(500, tmp_path, seed=f"slow {part}")
     assert not wrong
     assert 50 < loaded < 400

@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 from maxdisc import DiscriminativeMaxEnt, MaxDiscClassifier, ModelFileError, load, save
 from maxdisc.model_file import describe
 from maxdisc.model_file.container import CHECKSUM, Container
+from maxdisc.model_file.values import encoded_strings
 from tests.conftest import examples
 from tests.model_file.forgery import FIXTURES, forged, mutated, originals, parts, signed
 
@@ -286,6 +287,7 @@ def put(index, value):
 
 ORDER = ("decision.columns", "ranking.order")
 TENSORS = {
+    "a mean beyond all values": ("moments.observed", put((2, 0), 5e-324), "moments are invalid"),
     "columns out of range": ("decision.columns", put(0, 10**12), "does not keep the best"),
     "columns twice": ("decision.columns", lambda t: np.zeros_like(t), "does not keep the best"),
     "order out of range": ("ranking.order", put(0, -1), "no order of its features"),
@@ -457,6 +459,13 @@ JOINT_TENSORS = {
         "decision.tail", lambda t: np.repeat(t, 2), "decision.factor is float64"
     ),
     "a negative unit": ("decision.unit", lambda t: -t, "integrate to 1"),
+    "a unit that no deviation has": ("decision.unit", put(0, 5e-324), "integrate to 1"),
+    "a rate that no deviation has": ("decision.rate", put(0, 1e-300), "integrate to 1"),
+    "a mean that no value has a log of": ("decision.origin", put(0, 1e15), "integrate to 1"),
+    "a class mean that no value has a log of": ("decision.center", put((0, 0), 1e15), "integrate to 1"),
+    "a factor of nearly all": (
+        "decision.factor", lambda t: np.eye(*t.shape[1:])[None] * (1 - 1e-16), "integrate to 1"
+    ),
     "a unit less": ("decision.unit", lambda t: t[1:], "of shape"),
     "prior": ("class_prior", lambda t: t * 2, "probabilities"),
 }  # fmt: skip
@@ -473,6 +482,8 @@ AVERAGED_TENSORS = {
     "a feature less": ("form0.rate", lambda t: t[1:], "of shape"),
     "a negative rate": ("form0.rate", lambda t: -t, "average is invalid"),
     "a negative unit": ("form1.unit", lambda t: -t, "average is invalid"),
+    "a mean that no value has a log of": ("density.origin", put(1, 1e15), "integrate to 1"),
+    "a log that no value has": ("form1.origin", put(0, 1e15), "average is invalid"),
     "a factor too long": ("density.factor", lambda t: 10 * t, "integrate to 1"),
     "another prior": ("density.log_prior", lambda t: t - 1, "probabilities"),
     "weights that do not sum to 1": ("evidence.weights", lambda t: 2 * t, "weights of its average"),
@@ -540,6 +551,15 @@ def test_wrong_joint_densities_are_refused(tmp_path, joint, words):
     document, tensors = parts(FILES["joint-shared"])
     document["format"] = 1
     refused(tmp_path / "m", signed(document, tensors), "only files of format 2 have")
+
+
+def test_two_features_do_not_have_one_name(tmp_path):
+    for base in ("table", "mixed-table", "discriminative-table"):
+        document, tensors = parts(FILES[base])
+        names = ["a"] * (len(tensors["names.offsets"]) - 1)
+        for part, array in encoded_strings(names, "names").items():
+            tensors[f"names.{part}"] = array
+        refused(tmp_path / "m", signed(document, tensors), "the same name")
 
 
 def test_missing_and_further_tensors_are_refused(tmp_path):

@@ -18,14 +18,14 @@ from sklearn.datasets import load_iris
 from maxdisc import MaxDiscClassifier, Smoothing, load, save
 from maxdisc.densities.class_densities import estimate
 from maxdisc.divergences import js_gm
-from maxdisc.families import FAMILIES, Hurdle, Poisson
+from maxdisc.families import FAMILIES, Gaussian, Hurdle, Poisson
 from maxdisc.inspection.ranking import ranking_table
 from maxdisc.moments.class_moments import ClassMoments
 from maxdisc.moments.counting import class_moments
 from maxdisc.rows.row_sources import ArrayRows, HashFolds
 from maxdisc.selection.fold_models import Choice, FoldModels
 from maxdisc.selection.sparse_fold_models import SparseFoldModels
-from maxdisc.significance.p_values import effective_share, lump_p_values
+from maxdisc.significance.p_values import effective_share, lump_p_values, p_values
 from maxdisc.significance.permutation import permuted_p_values
 from maxdisc.significance.table import Significance, debiased, location_of, lucky_rows, q_values
 
@@ -296,3 +296,29 @@ def test_small_formulas_of_significance():
     # All five ones in one half of twenty rows.
     sums, n = np.array([[5.0], [0.0]]), np.array([[10.0], [10.0]])
     np.testing.assert_allclose(lump_p_values(sums, n, np.array([5.0]), np.array([5.0])), 0.0325, atol=5e-5)
+
+
+@pytest.mark.parametrize("unit", [2.0**-400, 1e-120, 1e100, 2.0**480, 4e152])
+def test_the_unit_of_amounts_does_not_matter(unit):
+    rng = np.random.default_rng(0)
+    X = rng.poisson(0.7 * rng.gamma(2.0, size=(60, 8)))
+    X[:, 7] = rng.random(60) < 0.3  # equal where it is not zero
+    sums, n = np.stack([X[:25].sum(axis=0), X[25:].sum(axis=0)]).astype(float), np.tile([[25.0], [35.0]], 8)
+    squared, nonzero = (X**2).sum(axis=0).astype(float), (X != 0).sum(axis=0).astype(float)
+    due = lump_p_values(sums, n, squared, nonzero)
+    assert ((due > 0) & (due <= 1)).all()
+    found = lump_p_values(sums * unit, n, squared * unit * unit, nonzero)
+    np.testing.assert_allclose(found, due, rtol=1e-9)
+
+
+@pytest.mark.parametrize("many", [1e7, 1e9, 1e12])
+def test_a_small_class_beside_a_very_large_one_keeps_its_rows(many):
+    def p_of(rows):
+        weight, center = np.array([rows, 45.0]), np.array([[0.0], [0.3]])
+        sums = np.stack([np.zeros((2, 1)), weight[:, None] * np.array([[1.0], [1.3]])])
+        (p,) = p_values(Gaussian(), ClassMoments(weight, sums, center))
+        return p
+
+    assert 0.01 < p_of(many) < 0.5
+    np.testing.assert_allclose(p_of(many), p_of(9e5), rtol=1e-2)
+    assert 0 < p_of(1e20) <= 1  # beyond the digits of the ratio

@@ -198,8 +198,8 @@ def write_report(task: Task, model: Any, path: str | Path) -> None:
     """Write a report on the model of the first fold, evaluated on that fold's held-out rows."""
     _, test = next(FOLDS.split(task.y, task.y))
     report = evaluate(model, list(task.X[test]), task.y[test], title=task.title)
-    with atomic_write(path, "w") as file:
-        file.write(report.html())
+    with atomic_write(path) as file:
+        file.write(report.html().encode("utf-8"))
 
 
 def main(report: str | Path = "demo-report.html") -> None:

@@ -139,9 +139,14 @@ class LogTransform:
         values = np.asarray(X, dtype=np.float64)
         return np.copysign(np.log1p(np.abs(values) / self.unit), values)
 
+    @property
+    def largest(self) -> Floats:
+        """The transform of the largest values that a fit takes, shape (D,)."""
+        return np.logaddexp(0.0, np.log(Gaussian.largest) - np.log(self.unit))
+
     def inverse(self, values: Floats) -> Floats:
-        """Return the x of transformed values."""
-        return np.copysign(self.unit * np.expm1(np.abs(values)), values)
+        """Return the x of transformed values; those beyond what a fit takes become the largest of these."""
+        return np.copysign(self.unit * np.expm1(np.minimum(np.abs(values), self.largest)), values)
 
     def log_slope(self, X: Floats) -> Floats:
         """Log of the derivative, which turns densities of transformed values into densities of x."""

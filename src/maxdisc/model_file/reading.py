@@ -534,7 +534,8 @@ class Shelf:
             and 0 <= evidence.accuracy <= 1
             and min(evidence.log_loss, evidence.n_rows, evidence.ridge) >= 0
             and are_moderate(evidence.bias, evidence.correction, most=ROOT)
-            and max(evidence.n_rows, evidence.log_loss, evidence.ridge) <= MOST_WEIGHT
+            and max(evidence.n_rows, evidence.ridge) <= MOST_WEIGHT
+            and are_moderate(evidence.log_loss)
             and len(evidence.edges) > 0
             and (np.diff(evidence.edges, prepend=0) > 0).all()
             and self.lengths["K"] <= evidence.edges[-1] <= self.lengths["D"]
@@ -577,7 +578,8 @@ class Shelf:
             and (evidence.weights > 0).all()
             and abs(evidence.weights.sum() - 1) < 1e-8
             and (evidence.trusts > 0).all()
-            and are_moderate(evidence.trusts, *floats.values(), trust, most=ROOT)
+            and are_moderate(evidence.log_loss)
+            and are_moderate(evidence.trusts, trust, evidence.n_rows, evidence.prior_exponent, most=ROOT)
         )
         if not sound:
             raise ModelFileError("the weights of its average are invalid.")
@@ -620,6 +622,8 @@ class Shelf:
             names = self.strings("names")
             if len(names) != self.lengths["D"]:
                 raise ModelFileError(f"it has {len(names)} names for {self.lengths['D']} features.")
+            if len(set(names)) < len(names):
+                raise ModelFileError("two of its features have the same name.")
             model.feature_names_in_ = np.array(names, dtype=object)
 
     def labels(self, dtype: Any) -> Array:

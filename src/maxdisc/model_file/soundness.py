@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from maxdisc.decisions.joint import JointDecision
-from maxdisc.decisions.joint_average import AveragedDecision
+from maxdisc.decisions.joint import JointDecision, LogTransform
+from maxdisc.decisions.joint_average import AveragedDecision, LinearForm
 from maxdisc.decisions.linear import LinearDecision
 from maxdisc.decisions.mixed import MixedDecision
 from maxdisc.divergences.class_divergences import FeatureRanking
@@ -37,6 +37,10 @@ MOST_ROWS = 1e15
 _CLOSED_FORMS = {*map(type, FAMILIES.values()), Categorical}
 #: Weights that are 0 are; others are not so much smaller than all together.
 LEAST_WEIGHT = 1e-100
+#: No unit of logarithms is smaller: it is a share of a deviation, whose square is a number.
+LEAST_UNIT = 1e-164
+#: A covariance is at most 1e11 times as wide in one direction as in most: see ``WIDEST`` of joint densities.
+LEAST_REST = 1e-12
 #: What sums over the same rows may differ by.
 NEARLY = 1 + 1e-6
 #: So far means are drawn into their domain before it is asked whether they are inside.
@@ -140,11 +144,31 @@ def _is_joint(decision: JointDecision) -> bool:
     return bool(
         len(decision.tail) in (1, decision.n_classes)
         and (decision.tail >= 1).all()
-        and (decision.rate >= 0).all()
-        and (lengths < 1).all()
+        and (lengths <= 1 - LEAST_REST).all()
         and (np.abs(products) < 1e-6).all()
-        and (decision.unit is None or (decision.unit > 0).all())
+        and _is_standardised(decision)
+        and (decision.unit is None or _are_transforms(_class_means(decision), decision.unit))
     )
+
+
+def _is_standardised(values: JointDecision | LinearForm) -> bool:
+    """Return whether values are divided by numbers that deviations of values can be, after logs of them."""
+    rate, unit = values.rate, values.unit
+    return bool(
+        ((rate == 0) | (rate >= 1 / ROOT)).all()
+        and (unit is None or ((unit >= LEAST_UNIT).all() and _are_transforms(values.origin, unit)))
+    )
+
+
+def _class_means(decision: JointDecision) -> Array:
+    """Return the means of the classes in the transformed values, shape (C, K)."""
+    rate = np.where(decision.rate > 0, decision.rate, np.inf)
+    return decision.origin + decision.center / rate
+
+
+def _are_transforms(values: Array, unit: Array) -> bool:
+    """Return whether numbers are logs of values that a fit takes."""
+    return bool((np.abs(values) <= NEARLY * LogTransform(unit).largest).all())
 
 
 def _is_average(decision: AveragedDecision) -> bool:
@@ -153,8 +177,7 @@ def _is_average(decision: AveragedDecision) -> bool:
     return bool(
         all(len(np.unique(columns)) == len(columns) for columns in parts)
         and np.array_equal(np.unique(np.concatenate(parts)), np.sort(decision.columns))
-        and all((form.rate >= 0).all() for form in decision.forms)
-        and all(form.unit is None or (form.unit > 0).all() for form in decision.forms)
+        and all(map(_is_standardised, decision.forms))
     )
 
 
@@ -162,8 +185,10 @@ def _is_path(path: SelectionPath, n_features: int) -> bool:
     growing = len(path.sizes) > 0 and (np.diff(path.sizes, prepend=0) > 0).all()
     shares = (path.accuracy >= 0).all() and (path.accuracy <= 1).all()
     weighty = len(path.weight) > 0 and (path.weight > 0).all() and (path.n_rows > 0).all()
-    moderate = are_moderate(path.weight, path.n_rows, path.log_loss, most=MOST_WEIGHT)
-    return bool(moderate and growing and path.sizes[-1] <= n_features and shares and weighty)
+    # A density may be so narrow that what lies outside costs anything, as long as it could be summed.
+    summed = np.isfinite(path.weight @ np.abs(path.log_loss)).all()
+    moderate = are_moderate(path.weight, path.n_rows, most=MOST_WEIGHT) and are_moderate(path.log_loss)
+    return bool(moderate and summed and growing and path.sizes[-1] <= n_features and shares and weighty)
 
 
 def are_moderate(*arrays: Array | float | None, most: float = MOST) -> bool:
@@ -205,7 +230,8 @@ def are_moments(moments: ClassMoments, family: Family) -> bool:
             sums = moments.sums[:, :, block]
             # The domain is convex: what is on its boundary is inside once it is drawn to the neutral mean.
             mean = np.where(n > 0, (1 - INWARDS) * ratio(sums, n) + INWARDS * neutral, neutral)
-            return bool((family.interior(mean) & ((n > 0) | (sums == 0).all(axis=0))).all())
+            inside = family.interior(mean) & ((n > 0) | (sums == 0).all(axis=0))
+            return bool(inside.all()) and are_moderate(mean)
 
         n_statistics, n_classes, n_columns = moments.sums.shape
         return all(map(have_means, blocks(n_columns, 4 * n_statistics * n_classes, cells=2**16)))

@@ -120,8 +120,9 @@ def _ratio_tail(share: Floats, n: Floats, scale: float, fixed: float) -> Floats:
     some = np.flatnonzero(compared & (ratio > 1e-9) & (ratio < np.inf))
     if not len(some):
         return p
-    # Beyond, nothing changes any more but that gamma functions lose digits.
-    x, n = ratio[some], n[:, some] * np.minimum(1.0, MANY_ROWS / n[:, some].sum(axis=0))
+    # Beyond, nothing changes any more but that gamma functions lose digits. Small classes stay as they are.
+    x, n = ratio[some], n[:, some]
+    n = np.where(n.sum(axis=0) > MANY_ROWS, np.minimum(n, MANY_ROWS / (n > 0).sum(axis=0)), n)
     if len(some) > ENOUGH_FOR_TABLE and (n == n[:, :1]).all():
         at = np.linspace(np.sqrt(x.min()), np.sqrt(x.max()), TABLE)
         log_tail = np.log(_tail(at**2, np.repeat(n[:, :1], TABLE, axis=1), scale, fixed))
@@ -192,7 +193,11 @@ def _presence(moments: ClassMoments) -> Floats:
 def lump_p_values(sums: Floats, n: Floats, squared: Floats, nonzero: Floats, exact: bool = True) -> Floats:
     """Return p-values (D,) of non-negative features with zeros; conservative, because counts are discrete."""
     rows, total = np.maximum(n.sum(axis=0), LEAST), sums.sum(axis=0)
+    # The unit of values does not matter: in one near their sum, no square overflows. Powers of two are exact.
+    size = np.ldexp(1.0, np.frexp(total)[1])
+    sums, total = sums / size, total / size
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        squared = squared / size / size
         share = n / rows
         variance = (squared - total**2 / rows) / (rows - 1)
         varies = (total > 0) & (rows > 1) & (variance > 1e-12 * squared / rows)
@@ -211,7 +216,8 @@ def lump_p_values(sums: Floats, n: Floats, squared: Floats, nonzero: Floats, exa
     unit = np.minimum(lump, safe / np.maximum(rows * per_row, 1e-9))
     above = _larger_share(some, rest, share, lump, unit)
     below = _larger_share(rest, some, 1 - share, lump, unit)
-    equal = np.flatnonzero(varies & known & (np.abs(nonzero * squared - safe**2) < 1e-9 * safe**2))
+    if_equal = safe**2 / np.maximum(nonzero, LEAST)
+    equal = np.flatnonzero(varies & known & (np.abs(squared - if_equal) < 1e-9 * if_equal))
     if exact and len(equal):
         cells, found = np.rint(nonzero[equal]), np.rint(some[equal] * nonzero[equal] / safe[equal])
         law = hypergeom(np.rint(rows[equal]), cells, np.rint(rows_there[equal]))

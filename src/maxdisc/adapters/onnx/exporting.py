@@ -90,6 +90,8 @@ def to_onnx(
     model = as_pipeline(model)
     _require_classifier_last(model)
     types = _types_by_model(model, np.dtype(dtype)) if X is None else _types_by_rows(X)
+    if any(not name for name, _ in types):
+        raise ValueError("an input of a graph needs a name, and a column has an empty one: rename it.")
     made = skl2onnx.convert_sklearn(
         model,
         name="maxdisc",
