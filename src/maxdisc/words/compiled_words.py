@@ -30,7 +30,7 @@ EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
 TAG = np.uint64(0xFFFFFFFF00000000)
 NUMBER = np.uint64(0x00000000FFFFFFFF)
 ONE = np.uint64(1)
-SPACE = np.uint8(32)
+SPACE, NEWLINE = np.uint8(32), np.uint8(10)
 #: Rows are sorted by so many bits of their columns at a time, and rows of so few cells by comparing them.
 DIGIT, FEW = np.uint64(9), np.uint64(24)
 
@@ -540,5 +540,5 @@ def lines(pool: Any, ends: Any, terms: Any, out: Any) -> None:
         for k in range(np.uint64(ends[term]), np.uint64(ends[term + 1])):
             out[filled] = pool_bytes[k]
             filled += ONE
-        out[filled] = ord("\n")
+        out[filled] = NEWLINE
         filled += ONE
