@@ -61,10 +61,10 @@ def test_no_garbage_is_collected_while_kernels_are_compiled(monkeypatch, enabled
     seen = []
 
     class Passes(event.Listener):
-        def on_start(self, event):
+        def on_start(self, _event):
             seen.append(gc.isenabled())
 
-        def on_end(self, event):
+        def on_end(self, _event):
             pass
 
     def unknown(x):
