@@ -15,6 +15,9 @@ HERE = Path(__file__).resolve().parent
 #: What only `make test-all` runs, because it is not about the library itself.
 ONLY_IN_ALL = ("benchmarks", "docs", "experiments", "release")
 
+# Workers, who inherit this, would have more threads of BLAS than there are cores; these wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # `--hypothesis-profile=thorough` is what `make test-all` gives.
 for profile, n_examples in (("quick", 25), ("thorough", 100)):
     settings.register_profile(
@@ -64,7 +67,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Run a third, of what is left after `-m`, if that is asked for."""
     if (third := config.getoption("--third")) is not None:
         kept = items[third - 1 :: 3]
-        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        chosen = set(kept)
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = kept
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import shutil
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import numba
 import pytest
+from numba.core import event
 
 import maxdisc
 from maxdisc.numerics import compiling
@@ -53,6 +55,39 @@ def test_compilation_is_counted_once_and_timed(monkeypatch):
     assert compiling.compiled_so_far() == now
 
 
+@pytest.mark.parametrize("enabled", [True, False])
+def test_no_garbage_is_collected_while_kernels_are_compiled(monkeypatch, enabled):
+    monkeypatch.setattr(compiling, "cache_folder", lambda: None)
+    seen = []
+
+    class Passes(event.Listener):
+        def on_start(self, _event):
+            seen.append(gc.isenabled())
+
+        def on_end(self, _event):
+            pass
+
+    def unknown(x):
+        return x.has_no_such_attribute
+
+    @compiling.kernel
+    def doubled(x):
+        return 2 * x
+
+    (gc.enable if enabled else gc.disable)()
+    try:
+        with event.install_listener("numba:run_pass", Passes()):
+            assert doubled(2) == 4
+            assert gc.isenabled() == enabled
+            with pytest.raises(numba.TypingError):
+                compiling.kernel(unknown)(2)
+        assert gc.isenabled() == enabled
+    finally:
+        gc.enable()
+    assert seen
+    assert not any(seen)
+
+
 def called(package, step, **environment):
     (package / "numerics" / "compiled_inner.py").write_text(INNER.format(step=step))
     return run_in(package, CALL, **environment)
@@ -60,8 +95,10 @@ def called(package, step, **environment):
 
 def run_in(package, code, **environment):
     """What a script prints, a number, and whether its machine code came from the cache."""
+    # In a folder that is set, copies of the package would push out what is compiled for other tests.
+    usual = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     environment = {
-        **os.environ,
+        **usual,
         "PYTHONPATH": str(package.parent),
         "PYTHONDONTWRITEBYTECODE": "1",
     } | environment

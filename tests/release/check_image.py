@@ -104,7 +104,8 @@ def ask_service(place: Path, environment: dict[str, str], last: dict[str, str]) 
     try:
         health = json.loads(last["HEALTHCHECK"].partition("CMD")[2])
         health[-1] = health[-1].replace("8000", str(port))
-        for _ in range(120):
+        # Long enough for a busy machine.
+        for _ in range(360):
             done = subprocess.run(health, env=environment, check=False, stderr=subprocess.DEVNULL)
             if done.returncode == 0 or service.poll() is not None:
                 break

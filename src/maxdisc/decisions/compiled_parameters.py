@@ -414,7 +414,8 @@ def poisson_tables(
     by all features of one k, and most sums are 0: what is left is one logarithm for each sum that is not.
     """
     n_classes = prior.size
-    keys, known = np.zeros(1 << SLOT_BITS), np.zeros(1 << SLOT_BITS, dtype=np.uint8)
+    keys, known = np.empty(1 << SLOT_BITS), np.empty(1 << SLOT_BITS, dtype=np.uint8)
+    known[:] = 0
     logs, shares = np.empty((1 << SLOT_BITS, n_classes)), np.empty((1 << SLOT_BITS, n_classes))
     sums = np.empty((1 << SLOT_BITS, 6))
     most, width, heaviest = number[_largest(number)], 64, _largest(prior)
@@ -484,10 +485,12 @@ def poisson_totals(
     Pseudo-rows are added up by their number first, and spread over the classes when another takes its slot.
     """
     n_classes = prior.size
-    keys, known = np.zeros(1 << SLOT_BITS), np.zeros(1 << SLOT_BITS, dtype=np.uint8)
+    keys, known = np.empty(1 << SLOT_BITS), np.empty(1 << SLOT_BITS, dtype=np.uint8)
+    known[:] = 0
     logs, shares = np.empty((1 << SLOT_BITS, n_classes)), np.empty((1 << SLOT_BITS, n_classes))
     sums = np.empty((1 << SLOT_BITS, 6))
-    waiting = np.zeros((1 << SLOT_BITS, out.shape[0]))
+    waiting = np.empty((1 << SLOT_BITS, out.shape[0]))
+    waiting[:] = 0.0
     most = number[_largest(number)]
     out[:] = 0.0
     for j in range(bucket.size):

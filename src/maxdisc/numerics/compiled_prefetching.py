@@ -20,7 +20,7 @@ LINE = 8
 
 
 def _prefetch(_: Any, array: Any, index: Any) -> Any:
-    """Ask for an element of a one-dimensional array; nothing happens if there is none."""
+    """Ask for an element of an array in C order, by its number; nothing happens if there is none."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data

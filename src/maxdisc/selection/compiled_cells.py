@@ -94,8 +94,10 @@ def fold_cells(
     """
     n_folds, width = np.uint64(pooled.shape[0]), np.uint64(1) << np.uint64(shift)
     class_of, fold_of = np.uint32(shift), np.uint32(width - np.uint64(1))
-    summed, stored, others = np.zeros(n_classes * width), np.empty(width), np.empty(width)
-    rest = np.empty(width)
+    n_slots = np.int64(width)
+    summed, stored = np.empty(n_classes * n_slots), np.empty(n_slots)
+    others, rest = np.empty(n_slots), np.empty(n_slots)
+    summed[:] = 0.0
     whole[:, start:stop] = 0.0
     seen, found = np.empty(n_classes, dtype=np.int64), np.empty(n_classes + 1, dtype=np.int32)
     seen[:] = -1
