@@ -168,7 +168,7 @@ def test_what_the_table_cannot_tell_it_says():
     table = model.ranking_table(X, y)
     assert (table["feature"][0], table["stability"][0]) == ("x0", 1.0)
     assert table["p"][0] < 1e-3
-    with pytest.raises(ValueError, match="give y too"):
+    with pytest.raises(ValueError, match="pass y with X"):
         model.ranking_table(X)
     with pytest.raises(ValueError, match="a label the model has not seen, 5"):
         model.ranking_table(X, np.where(y == 1, 5, 0))

@@ -61,7 +61,7 @@ Reorder = Callable[[FeatureRanking], FeatureRanking]
 # which it takes a half to a fifth of the time, ...
 MANY_PARAMETERS = 2**15
 # ... and of Gaussians.
-MANY_CELLS = 2**20
+MANY_CELLS = 2**18
 # So many are worked on by a thread at a time.
 CELLS_AT_A_TIME = 2**17
 # Sparse rows are scored by compiled code from this many stored cells on.
