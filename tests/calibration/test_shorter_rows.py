@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import log_loss
 
 from maxdisc import MaxDiscClassifier, Smoothing, TermFrequencyVectorizer, load, save
-from maxdisc.calibration.by_length import SelectedFolds, ThinnedRows
+from maxdisc.calibration.by_length import SelectedFolds, ThinnedRows, spread
 from maxdisc.decisions.by_length import common_length, select_features
 from maxdisc.decisions.linear import LinearDecision, ranked_decision
 from maxdisc.divergences import js_gm
@@ -125,6 +127,57 @@ def test_models_of_folds_are_those_of_the_training_documents_alone(seed):
         # What is the same for all classes decides nothing.
         found, expected = (e - e.mean(axis=1, keepdims=True) for e in (found, expected))
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def folds_of(seed):
+    """Models of the features of a fold, and the codes of the rows."""
+    texts, y = corpus(120, seed, longest=30)
+    codes = np.unique(y, return_inverse=True)[1]
+    X, _ = count_training(MaxDiscClassifier(), texts, y, with_pairs=False)
+    rows, plan = ArrayRows(X, codes, 3), FixedFolds(np.arange(len(texts)) // 3 % 3, 3)
+    models = FoldModels.of(rows, Poisson(), js_gm, None, [plan])
+    return SelectedFolds(
+        models, rows, Smoothing(0.3), 50, common_length(X), np.arange(X.shape[1]), None
+    ), codes
+
+
+@pytest.mark.parametrize("fold", [0, None])
+def test_the_rest_of_a_class_is_the_density_of_all_others_together(fold):
+    folds, codes = folds_of(0)
+    model = folds.model(fold)
+    for label in range(3):
+        rows = ArrayRows(folds.length * model.Z, (codes == label).astype(np.intp), 2, model.trained)
+        moments, every = replace(rows.moments(Poisson())[0], nonzero=None), np.arange(len(model.columns))
+        others = LinearDecision.of(Poisson(), moments, folds.smoothing, every).weights[0, 0]
+        np.testing.assert_allclose(model.rest[label], others, rtol=1e-9)
+
+
+@examples(20)
+@given(seed=st.integers(0, 3), weights=st.tuples(*[st.floats(0, 3)] * 3))
+def test_the_correction_of_a_row_is_the_sum_of_its_weighed_scores(seed, weights):
+    folds, _ = folds_of(seed)
+    model, (_, of_rest, of_fit) = folds.model(None), weights
+    (fit,) = folds.fits(model, (0.3,))
+    strength = np.random.default_rng(seed).random(len(model.columns))
+    (tensor,) = model.scores(model.Z, strength, [fit])
+    correction = model.correction(np.array(weights), strength, fit)
+    found = model.Z @ correction.T + of_fit * fit.bias
+    expected = of_rest * tensor[:, :, 1] + of_fit * tensor[:, :, 2]
+    # What is the same for all classes decides nothing.
+    found, expected = (e - e.mean(axis=1, keepdims=True) for e in (found, expected))
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@examples(20)
+@given(
+    natural=st.lists(st.tuples(*[st.floats(-5, 5)] * 3), min_size=1, max_size=4),
+    weight=st.tuples(*[st.floats(0.1, 9)] * 3),
+)
+def test_the_spread_is_the_deviation_over_classes(natural, weight):
+    table = np.array(natural).T
+    mean = np.average(table, axis=0, weights=weight)
+    expected = np.sqrt(np.average((table - mean) ** 2, axis=0, weights=weight))
+    np.testing.assert_allclose(spread(table, np.array(weight)), expected, atol=1e-12)
 
 
 # ---------------------------------------------------------------------- shorter copies

@@ -202,7 +202,9 @@ class SelectedFolds:
         every = np.arange(len(columns))
         decision = in_single(LinearDecision.of(self.family, moments, self.smoothing, every, self.prior))
         natural = decision.weights[0]
-        rest = LinearDecision.of(self.family, moments.rest(), self.smoothing, every, self.prior).weights[0]
+        # All classes but one have most of the rows, and need fewer pseudo-rows: as many for rare features.
+        others = replace(moments.rest(), nonzero=None)
+        rest = LinearDecision.of(self.family, others, self.smoothing, every, self.prior).weights[0]
         unit = rare_units(Z, trained, spread(natural, moments.weight) ** ADAPTED)
         return _Model(columns, edges, Z, moments, decision, rest, trained, unit)
 
