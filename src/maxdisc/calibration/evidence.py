@@ -61,7 +61,8 @@ class Evidence:
     columns : ndarray of shape (R,), optional
         The features that are corrected; None where evidence is only calibrated.
     correction : ndarray of shape (C, R), optional
-        Added to the weights of the first statistic of these features.
+        Added to the weights of the first statistic of these features: a conditional model, and with
+        ``lengths`` also the evidence for all other classes together, which counts against a class.
     log_loss, accuracy : float
         On the held-out rows.
     n_rows : float
