@@ -188,7 +188,7 @@ def test_the_spread_is_the_deviation_over_classes(natural, weight):
 def test_thinned_rows_keep_about_that_share_of_their_cells(seed, share):
     X = sp.csr_array(np.random.default_rng(seed).integers(1, 5, (40, 50)).astype(float))
     rows, shares = np.arange(40), np.full(40, share)
-    thinned = ThinnedRows(X)(rows, shares, 0)
+    thinned = ThinnedRows(X)(rows, shares, np.zeros(40, int))
     assert thinned.nnz == pytest.approx(share * X.nnz, abs=6 * np.sqrt(X.nnz * share * (1 - share)))
     np.testing.assert_array_equal(
         thinned.toarray()[thinned.toarray() > 0], X.toarray()[thinned.toarray() > 0]
@@ -196,9 +196,9 @@ def test_thinned_rows_keep_about_that_share_of_their_cells(seed, share):
     # By content: neither the order of rows nor the other rows matter; copies differ.
     order = np.random.default_rng(seed + 1).permutation(40)
     np.testing.assert_array_equal(
-        ThinnedRows(X[order])(np.arange(40), shares, 0).toarray(), thinned.toarray()[order]
+        ThinnedRows(X[order])(np.arange(40), shares, np.zeros(40, int)).toarray(), thinned.toarray()[order]
     )
-    assert (ThinnedRows(X)(rows, shares, 1).toarray() != thinned.toarray()).any()
+    assert (ThinnedRows(X)(rows, shares, np.ones(40, int)).toarray() != thinned.toarray()).any()
 
 
 @examples(30)
@@ -210,7 +210,7 @@ def test_thinned_rows_keep_about_that_share_of_their_cells(seed, share):
 def test_pieces_are_consecutive_words(words, share, copy):
     text = " ".join(words)
     vectorizer = TermFrequencyVectorizer(ngram_range=(1, 2), scale=None).fit([text])
-    counts = Pieces([text], vectorizer)(np.array([0]), np.array([share]), copy)
+    counts = Pieces([text], vectorizer)(np.array([0]), np.array([share]), np.array([copy]))
     whole = vectorizer.transform([text])
     # A piece that is shorter than a word is none of the words.
     assert (counts.toarray() <= whole.toarray()).all() or counts.sum() <= 1
@@ -219,7 +219,7 @@ def test_pieces_are_consecutive_words(words, share, copy):
 def test_pieces_of_a_text_without_spaces_are_consecutive_characters():
     text = "".join(chr(0x4E00 + i) for i in range(40))
     vectorizer = TermFrequencyVectorizer(token_pattern=r"\w", scale=None).fit([text])
-    counts = Pieces([text], vectorizer)(np.array([0]), np.array([0.25]), 0)
+    counts = Pieces([text], vectorizer)(np.array([0]), np.array([0.25]), np.array([0]))
     assert counts.sum() == 10
 
 

@@ -43,7 +43,7 @@ from maxdisc.decisions.linear import LinearDecision, log_partitions, unknown_dec
 from maxdisc.families import Family
 from maxdisc.moments.class_moments import ClassMoments
 from maxdisc.moments.smoothing import Smoothing
-from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix
+from maxdisc.numerics.matrices import Booleans, Floats, Integers, Matrix, blocks
 from maxdisc.numerics.user_warnings import notice
 from maxdisc.rows.row_sources import LEFT_OUT, ArrayRows, row_hashes, scrambled
 from maxdisc.selection.fold_models import Choice
@@ -63,10 +63,10 @@ COPY_WEIGHT = 0.1
 class Shorten(Protocol):
     """Make shorter rows of some rows, such as pieces of documents."""
 
-    def __call__(self, rows: Integers, share: Floats, copy: int) -> Matrix:
+    def __call__(self, rows: Integers, share: Floats, copy: Integers) -> Matrix:
         """Return rows (n, D) with about this share of the features of each row; equal rows have equal copies.
 
-        ``copy`` is the number of the copy, where a row has several.
+        ``copy`` (n,) are the numbers of the copies, where a row has several.
         """
 
 
@@ -76,20 +76,20 @@ class ThinnedRows:
 
     X: Matrix
 
-    def __call__(self, rows: Integers, share: Floats, copy: int) -> Matrix:
+    def __call__(self, rows: Integers, share: Floats, copy: Integers) -> Matrix:
         """Return copies whose cells are kept by a hash of the row's content, the column and the copy."""
         some = self.X[rows]
         stored = np.diff(some.indptr)
-        mixed = np.repeat(row_hashes(self.X, rows), stored) + uniform_seed(copy)
+        mixed = np.repeat(row_hashes(self.X, rows) + uniform_seeds(copy), stored)
         chance = to_unit(scrambled(mixed ^ (some.indices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))))
         kept = chance < np.repeat(share, stored)
         ends = np.concatenate([[0], np.cumsum(kept)])[some.indptr]
         return sp.csr_array((some.data[kept], some.indices[kept], ends), shape=some.shape)
 
 
-def uniform_seed(copy: int) -> np.uint64:
-    """Return a number that tells copies of one row apart."""
-    return scrambled(np.array([copy + 1], dtype=np.uint64))[0]
+def uniform_seeds(copy: Integers) -> np.typing.NDArray[np.uint64]:
+    """Return numbers by which copies of one row differ."""
+    return scrambled(copy.astype(np.uint64) + np.uint64(1))
 
 
 def to_unit(hashes: np.typing.NDArray[np.uint64]) -> Floats:
@@ -415,17 +415,20 @@ class _ByLength:
     def copies(
         self, fold: int, rows: Integers, stored: Integers, fit: RidgeFit, counts: Floats
     ) -> Iterator[tuple[Floats, Integers, Integers]]:
-        """Yield scores, rows and numbers of features of shorter copies of held-out rows."""
-        model, hashes = self.folds.model(fold), row_hashes(self.folds.rows.X, rows)
+        """Yield scores, rows and numbers of features of shorter copies of held-out rows, one for each count."""
+        model, copy = self.folds.model(fold), np.repeat(np.arange(len(counts)), len(rows))
         strength = self.folds.strength(model, self.evidence)
-        for copy, count in enumerate(counts):
-            jitter = SPREAD ** (2 * to_unit(scrambled(hashes + uniform_seed(copy))) - 1)
-            share = np.minimum(count * jitter / np.maximum(stored, 1), 1.0)
-            some = np.flatnonzero(share < 0.8)
-            if not len(some):
-                continue
-            shorter = select_features(self.shorten(rows[some], share[some], copy), model.columns, 1.0)
+        of_row = np.tile(np.arange(len(rows)), len(counts))
+        hashes = row_hashes(self.folds.rows.X, rows)[of_row] + uniform_seeds(copy)
+        jitter = SPREAD ** (2 * to_unit(scrambled(hashes)) - 1)
+        share = np.minimum(counts[copy] * jitter / np.maximum(stored[of_row], 1), 1.0)
+        short = np.flatnonzero(share < 0.8)
+        # Many at once: to count a few words takes as long as to look up the vocabulary.
+        for block in blocks(len(short), 1 + int(stored.mean())):
+            some = short[block]
+            shorter = self.shorten(rows[of_row[some]], share[some], copy[some])
+            shorter = select_features(shorter, model.columns, 1.0)
             n_features = np.diff(shorter.indptr)
             kept = np.flatnonzero(n_features)
             (tensor,) = model.scores(shorter[kept], strength, [fit])
-            yield tensor, rows[some[kept]], n_features[kept]
+            yield tensor, rows[of_row[some[kept]]], n_features[kept]

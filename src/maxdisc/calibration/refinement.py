@@ -234,8 +234,9 @@ class _Refinement:
         *_, fit = fit_ridges(learning, codes, weights, ridges, self.n_classes, tol=LARGEST_GAP, by_size=False)
         out = [fit.scores(judging)]
         for end in ends[-2::-1]:
+            learning, judging = self.first_columns(learning, end), self.first_columns(judging, end)
             (fit,) = fit_ridges(
-                self.first_columns(learning, end),
+                learning,
                 codes,
                 weights,
                 (PATH_RIDGE,),
@@ -245,7 +246,7 @@ class _Refinement:
                 max_sweeps=PATH_SWEEPS,
                 by_size=False,
             )
-            out.append(fit.scores(self.first_columns(judging, end)))
+            out.append(fit.scores(judging))
         return out[::-1]
 
     def first_columns(self, Z: Matrix, count: int) -> Matrix:

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _check_feature_names_in
 
-from maxdisc.calibration.by_length import to_unit, uniform_seed
+from maxdisc.calibration.by_length import to_unit, uniform_seeds
 from maxdisc.numerics.matrices import Floats, Integers, Matrix, canonical
 from maxdisc.numerics.phases import begin_phase
 from maxdisc.rows.row_sources import scrambled
@@ -117,11 +117,11 @@ class Pieces:
     documents: Sequence[Any]
     vectorizer: Any
 
-    def __call__(self, rows: Integers, share: Floats, copy: int) -> Matrix:
+    def __call__(self, rows: Integers, share: Floats, copy: Integers) -> Matrix:
         """Return the counts of pieces with about this share of each document."""
         texts = [_as_text(self.documents[row]) for row in rows]
         sums = [zlib.crc32(text.encode("utf-8", "surrogatepass")) for text in texts]
-        places = to_unit(scrambled(np.array(sums, dtype=np.uint64) + uniform_seed(copy)))
+        places = to_unit(scrambled(np.array(sums, dtype=np.uint64) + uniform_seeds(copy)))
         pieces = [_piece(*each) for each in zip(texts, share.tolist(), places.tolist(), strict=True)]
         return canonical(self.vectorizer.transform(pieces))
 
