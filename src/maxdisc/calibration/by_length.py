@@ -415,7 +415,7 @@ class _ByLength:
     def copies(
         self, fold: int, rows: Integers, stored: Integers, fit: RidgeFit, counts: Floats
     ) -> Iterator[tuple[Floats, Integers, Integers]]:
-        """Yield scores, rows and numbers of features of shorter copies of held-out rows, one for each count."""
+        """Yield scores, rows and numbers of features of shorter copies of held-out rows, for each count."""
         model, copy = self.folds.model(fold), np.repeat(np.arange(len(counts)), len(rows))
         strength = self.folds.strength(model, self.evidence)
         of_row = np.tile(np.arange(len(rows)), len(counts))
