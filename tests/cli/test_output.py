@@ -424,6 +424,8 @@ def written(path, rows):
     ],
 )
 def test_what_a_terminal_gets_is_not_obeyed(strange, tmp_path, monkeypatch, code, arguments):
+    if arguments[0] == "serve":
+        pytest.importorskip("fastapi")
     given = {"strange": strange, "model": strange / "m.maxdisc", "new": tmp_path}
     given["table"] = strange / "t.maxdisc"
     output, error = Standard(is_terminal=True), Standard(is_terminal=True)
