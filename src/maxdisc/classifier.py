@@ -146,9 +146,9 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         If set, rows are shuffled before an int or "holdout" ``cv`` splits them; also seeds ``sample``.
     n_jobs : int or None, default=None
         Maximum number of threads of ``fit``. None uses ``MAXDISC_NUM_THREADS`` or ``OMP_NUM_THREADS`` if set,
-        else all usable cores, as does -1. BLAS has one thread, or as many as ``n_jobs`` or
-        ``MAXDISC_NUM_THREADS`` say. With one BLAS thread, results are equal to the last bit for any number of
-        threads, else to 1e-10, because BLAS adds in another order with more threads.
+        else all usable cores, as does -1. BLAS of the whole process has one thread during a fit, or as many
+        as ``n_jobs`` or ``MAXDISC_NUM_THREADS`` say. With one BLAS thread, results are equal to the last bit
+        for any number of threads, else to 1e-10, because BLAS adds in another order with more threads.
     verbose : int, default=0
         If positive, ``fit`` prints a line when a phase begins, and a summary at the end.
     categorical_features : array-like, default=None
@@ -209,7 +209,7 @@ class MaxDiscClassifier(HoldsFittedModel, SelectorMixin, ClassifierMixin, BaseEs
         ``predict_proba(X)`` for rows without missing cells. For two classes there is one row, as in
         scikit-learn, and the logistic function gives the probability of the second. 0 for columns that were
         not selected. If weights depend on the number of features in a row (refined evidence of documents),
-        they are those before this weighting, for rows scaled to one length over the selected features.
+        they are those of rows with many selected features, scaled to one length over these.
         Otherwise an ``AttributeError`` has the reason.
     families_ : list of (Family, slice or ndarray)
         The families and the columns they describe.

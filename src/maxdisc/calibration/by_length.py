@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Protocol, cast
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from maxdisc.calibration.evidence import (
@@ -36,10 +37,11 @@ from maxdisc.calibration.refinement import (
     log_shares,
     rare_units,
 )
-from maxdisc.conditional.coordinate_ascent import RidgeFit, fit_ridges
+from maxdisc.conditional.coordinate_ascent import TINY, RidgeFit, fit_ridges
 from maxdisc.conditional.shared_weights import SharedWeights
 from maxdisc.decisions.by_length import LengthWeights, hats, select_features
 from maxdisc.decisions.linear import LinearDecision, log_partitions, unknown_decision
+from maxdisc.densities.class_densities import class_prior
 from maxdisc.families import Family
 from maxdisc.moments.class_moments import ClassMoments
 from maxdisc.moments.smoothing import Smoothing
@@ -54,8 +56,10 @@ N_COUNTS = 7
 LONG = 0.98
 #: Copies differ by up to this factor from the number of features that they are made for.
 SPREAD = 1.5
-#: The ridge of a feature falls with this power of the spread of its densities, twice.
+#: The unit of a feature in the ridge is multiplied by this power of the spread of its densities, ...
 ADAPTED = 0.25
+#: ... which is at least this share of the largest: the conditional model may correct any feature.
+LEAST_SPREAD = 1e-4
 #: Rows that are this short by themselves count more than copies: they may be of another kind.
 COPY_WEIGHT = 0.1
 
@@ -87,12 +91,12 @@ class ThinnedRows:
         return sp.csr_array((some.data[kept], some.indices[kept], ends), shape=some.shape)
 
 
-def uniform_seeds(copy: Integers) -> np.typing.NDArray[np.uint64]:
+def uniform_seeds(copy: Integers) -> npt.NDArray[np.uint64]:
     """Return numbers by which copies of one row differ."""
     return scrambled(copy.astype(np.uint64) + np.uint64(1))
 
 
-def to_unit(hashes: np.typing.NDArray[np.uint64]) -> Floats:
+def to_unit(hashes: npt.NDArray[np.uint64]) -> Floats:
     """Return numbers in [0, 1) from hashes."""
     return np.asarray((hashes >> np.uint64(11)) * 2.0**-53)
 
@@ -106,7 +110,7 @@ class _Model:
     Z: Matrix  # (N, K), of Euclidean length 1
     moments: ClassMoments
     decision: LinearDecision
-    rest: Floats  # (C, K): natural parameters of all classes but one
+    rest: npt.NDArray[np.float32]  # (C, K): natural parameters of all classes but one
     trained: Floats  # (N,)
     unit: Floats  # (K,)
 
@@ -116,13 +120,17 @@ class _Model:
         ``strength`` (K,) are the calibrated weights of the densities of unit rows.
         """
         scaled, weighed = _times(rows, self.unit), _times(rows, strength)
-        generative = [np.asarray(weighed @ table.T) for table in (self.decision.weights[0], -self.rest)]
-        return [bounded(np.stack([*generative, fit.scores(scaled)], axis=2)) for fit in fits]
+        own, rest = (np.asarray(weighed @ table.T) for table in (self.decision.weights[0], self.rest))
+        return [bounded(np.stack([own, -rest, fit.scores(scaled)], axis=2)) for fit in fits]
 
     def correction(self, weights: Floats, strength: Floats, fit: RidgeFit) -> Floats:
-        """Return the last two of the scores, times their weights, for rows of unit length, shape (C, K)."""
+        """Return the last two of the scores, times their weights, for rows of unit length, shape (C, K).
+
+        They are centred, so that 0 is fair to classes that ``partial_fit`` adds.
+        """
         _, of_rest, of_fit = weights
-        return np.asarray(of_fit * (fit.weights * self.unit[:, None]).T - of_rest * strength * self.rest)
+        both = of_fit * (fit.weights * self.unit[:, None]).T - of_rest * strength * self.rest
+        return np.asarray(both - both.mean(axis=0))
 
 
 def _times(rows: Matrix, unit: Floats) -> Matrix:
@@ -202,11 +210,20 @@ class SelectedFolds:
         every = np.arange(len(columns))
         decision = in_single(LinearDecision.of(self.family, moments, self.smoothing, every, self.prior))
         natural = decision.weights[0]
-        # All classes but one have most of the rows, and need fewer pseudo-rows: as many for rare features.
-        others = replace(moments.rest(), nonzero=None)
-        rest = LinearDecision.of(self.family, others, self.smoothing, every, self.prior).weights[0]
-        unit = rare_units(Z, trained, spread(natural, moments.weight) ** ADAPTED)
+        rest = self._rest(moments)
+        apart = spread(natural, class_prior(moments, None))
+        unit = rare_units(Z, trained, np.maximum(apart, LEAST_SPREAD * apart.max(initial=TINY)) ** ADAPTED)
         return _Model(columns, edges, Z, moments, decision, rest, trained, unit)
+
+    def _rest(self, moments: ClassMoments) -> npt.NDArray[np.float32]:
+        """Return the natural parameters of all classes but one; zeros for two classes, which say it all."""
+        if moments.n_classes == 2:
+            return np.zeros(moments.sums.shape[1:], dtype=np.float32)
+        # The rest has most of the rows and needs little smoothing: `amount` pseudo-rows, and not
+        # `amount / p`, since `rest` does not know the shares p of cells that are not zero.
+        smoothing, every = replace(self.smoothing, target="own"), np.arange(moments.n_features)
+        rest = LinearDecision.of(self.family, moments.rest(), smoothing, every, self.prior).weights[0]
+        return rest.astype(np.float32)
 
     # ------------------------------------------------------------------ as HeldOutTrials
 
@@ -254,10 +271,14 @@ class SelectedFolds:
         return fit_ridges(Z, codes, weights, ridges, self.rows.n_classes, tol=LARGEST_GAP)
 
 
-def spread(natural: Floats, weight: Floats) -> Floats:
-    """Return the standard deviations of natural parameters (C, K) over classes with these weights (C,)."""
-    share = weight / weight.sum()
+def spread(natural: Floats, share: Floats) -> Floats:
+    """Return the standard deviations of natural parameters (C, K) over classes with these shares (C,)."""
     return np.asarray(np.sqrt(share @ (natural - share @ natural) ** 2))
+
+
+def _as_planes(tensor: Floats, weights: Floats) -> Floats:
+    """Return scores (n, C, 2) of evidence and correction, times the weights of full rows."""
+    return np.stack([tensor[:, :, 0] * weights[0], tensor[:, :, 1:] @ weights[1:]], axis=2)
 
 
 def in_single(decision: LinearDecision) -> LinearDecision:
@@ -385,16 +406,20 @@ class _ByLength:
         stored = {f: np.diff(folds.model(f).Z.indptr)[rows] for f, rows in self.held.items()}
         longest = np.quantile(np.concatenate(list(stored.values())), LONG)
         counts: Floats = np.unique(np.round(np.geomspace(1, max(longest, 2), N_COUNTS))).astype(np.float64)
-        parts = [(tensor, np.concatenate(list(self.held.values())), np.concatenate(list(stored.values())))]
+        parts = [
+            (
+                _as_planes(tensor, whole.weights),
+                np.concatenate(list(self.held.values())),
+                np.concatenate(list(stored.values())),
+            )
+        ]
         for fold, rows in self.held.items():
-            parts += self.copies(fold, rows, stored[fold], fits[fold], counts[:-1])
+            parts += self.copies(fold, rows, stored[fold], fits[fold], counts[:-1], whole.weights)
         tensors, at, n_features = (np.concatenate(values) for values in zip(*parts, strict=True))
+        del parts
         codes, weights = folds.rows.labels[at], folds.weights[at]
         weights[len(tensor) :] *= COPY_WEIGHT
-        # Shares of the weights that full rows have, so that the ridge draws towards these: one for the
-        # evidence, one for what corrects it.
-        of_evidence, of_others = whole.weights[0], whole.weights[1:]
-        tensors = np.stack([tensors[:, :, 0] * of_evidence, tensors[:, :, 1:] @ of_others], axis=2)
+        # Shares of the weights that full rows have, so that the ridge draws towards these.
         hat, found = hats(n_features, counts) * weights[:, None], []
         start = replace(whole, weights=np.ones(2))
         for some in hat.T[::-1]:
@@ -413,7 +438,13 @@ class _ByLength:
         )
 
     def copies(
-        self, fold: int, rows: Integers, stored: Integers, fit: RidgeFit, counts: Floats
+        self,
+        fold: int,
+        rows: Integers,
+        stored: Integers,
+        fit: RidgeFit,
+        counts: Floats,
+        weights: Floats,
     ) -> Iterator[tuple[Floats, Integers, Integers]]:
         """Yield scores, rows and numbers of features of shorter copies of held-out rows, for each count."""
         model, copy = self.folds.model(fold), np.repeat(np.arange(len(counts)), len(rows))
@@ -424,11 +455,11 @@ class _ByLength:
         share = np.minimum(counts[copy] * jitter / np.maximum(stored[of_row], 1), 1.0)
         short = np.flatnonzero(share < 0.8)
         # Many at once: to count a few words takes as long as to look up the vocabulary.
-        for block in blocks(len(short), 1 + int(stored.mean())):
+        for block in blocks(len(short), max(1 + int(stored.mean()), 3 * self.n_classes)):
             some = short[block]
             shorter = self.shorten(rows[of_row[some]], share[some], copy[some])
             shorter = select_features(shorter, model.columns, 1.0)
             n_features = np.diff(shorter.indptr)
             kept = np.flatnonzero(n_features)
             (tensor,) = model.scores(shorter[kept], strength, [fit])
-            yield tensor, rows[of_row[some[kept]]], n_features[kept]
+            yield _as_planes(tensor, weights), rows[of_row[some[kept]]], n_features[kept]

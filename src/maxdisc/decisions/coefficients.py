@@ -25,8 +25,8 @@ def coefficients(
     """Return coefficients (C, D), 0 for columns that were not selected, and intercepts (C,).
 
     Their scores have the decision's probabilities for rows without missing cells; where evidence is weighed
-    by the number of features in a row, they are those before that. Of two classes, one row is the difference
-    of the second and the first. Raise ``AttributeError``, and say why, if scores are not linear.
+    by the number of features in a row, for scaled rows of the largest number. Of two classes, one row is the
+    difference of the second and the first. Raise ``AttributeError``, and say why, if scores are not linear.
     """
     terms, intercept = _linear_terms(decision)
     coef = np.zeros((decision.n_classes, n_features))
@@ -45,8 +45,9 @@ def _linear_terms(
         raise AttributeError("coef_ is of one column each, and here columns have families of their own.")
     if isinstance(decision, LengthDecision):
         _require_linear(decision.family)
-        weights = decision.weights.sum(axis=0)
-        return [(decision.columns, weights, np.zeros(len(decision.columns)))], decision.log_prior
+        weights = np.tensordot(decision.lengths.weights[-1], decision.weights, axes=1)
+        intercept = decision.log_prior + decision.lengths.bias[-1]
+        return [(decision.columns, weights, np.zeros(len(decision.columns)))], intercept
     if isinstance(decision, LinearDecision):
         _require_linear(decision.family)
         intercept = decision.log_prior - decision.baseline.sum(axis=1)

@@ -72,10 +72,10 @@ class _Announcement(event.Listener):
     def on_start(self, event: Any) -> None:
         if event.data["dispatcher"] not in self.kernels:
             return
-        if not self._begun:
+        self._begun.append(time.perf_counter())
+        if len(self._begun) == 1:
             self.collects = gc.isenabled()
             gc.disable()
-        self._begun.append(time.perf_counter())
         if not self.is_due:
             return
         self.is_due = False
@@ -84,7 +84,7 @@ class _Announcement(event.Listener):
 
     def on_end(self, event: Any) -> None:
         """Add up; numba compiles under a lock, so what begins meanwhile is part of the same kernel."""
-        if event.data["dispatcher"] not in self.kernels:
+        if event.data["dispatcher"] not in self.kernels or not self._begun:
             return
         begun = self._begun.pop()
         if self._begun:

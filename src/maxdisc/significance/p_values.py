@@ -193,7 +193,7 @@ def _presence(moments: ClassMoments) -> Floats:
 def lump_p_values(sums: Floats, n: Floats, squared: Floats, nonzero: Floats, exact: bool = True) -> Floats:
     """Return p-values (D,) of non-negative features with zeros; conservative, because counts are discrete."""
     rows, total = np.maximum(n.sum(axis=0), LEAST), sums.sum(axis=0)
-    # The unit of values does not matter: in one near their sum, no square overflows. Powers of two are exact.
+    # In a unit near the sum of the values, the square of the sum does not overflow. Powers of two are exact.
     size = np.ldexp(1.0, np.frexp(total)[1])
     sums, total = sums / size, total / size
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
