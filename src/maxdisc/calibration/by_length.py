@@ -60,6 +60,8 @@ SPREAD = 1.5
 ADAPTED = 0.25
 #: ... which is at least this share of the largest: the conditional model may correct any feature.
 LEAST_SPREAD = 1e-4
+#: Up to this many parameters are not rounded: in small models, weights and repetition agree to nine digits.
+FEW_VALUES = 2**10
 #: Rows that are this short by themselves count more than copies: they may be of another kind.
 COPY_WEIGHT = 0.1
 
@@ -288,8 +290,8 @@ def in_single(decision: LinearDecision) -> LinearDecision:
 
 
 def rounded(values: Floats) -> Floats:
-    """Return values that single precision can hold."""
-    return values.astype(np.float32).astype(np.float64)
+    """Return values that single precision can hold, which halves a file; few values keep all their digits."""
+    return values if values.size <= FEW_VALUES else values.astype(np.float32).astype(np.float64)
 
 
 def refine_by_length(
